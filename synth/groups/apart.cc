@@ -108,8 +108,7 @@ class Round {
   }
 
  private:
-  // Returns the link of the whole machine to which the group's translation takes the l-th link of its kind's
-  // submachine.
+  // Returns the link of the whole machine to which the group's translation takes the kind's l-th link.
   size_t ImageOf(size_t group, size_t l) const {
     const LinkId link = kinds_[alike_.KindOf(group)].plan->alone.link[l];
     return alike_.translations().Image(alike_.ElementOf(group), link).index();

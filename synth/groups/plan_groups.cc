@@ -171,8 +171,7 @@ class GroupsPlanner {
     }
     return OkStatus();
   }
-  // Returns an error if the groups' plans have too many transfers, because they are merged and simulated
-  // together.
+  // Returns an error if the groups' plans, which are merged and simulated, have too many transfers.
   Status CheckTransfers() const {
     int64_t transfers = 0;
     for (size_t g = 0; g < groups_.size(); ++g)

@@ -16,8 +16,7 @@
 
 namespace xccl {
 
-// The weights of the chunks of each tree: [tree][wave]. The chunks of a tree follow each other over its
-// edges.
+// The weights of each tree's chunks: [tree][wave]. The chunks follow each other over the tree's edges.
 using Waves = std::vector<std::vector<int64_t>>;
 
 // For each edge of the trees, its way through the fabric.

@@ -107,8 +107,7 @@ class DisjointTree {
 };
 
 // Returns the small trees of the largest fan-out with which no host sends more than `lanes` times in all
-// trees. Each tree begins one host after the tree before, or after all hosts that have children in the tree
-// before.
+// trees. A tree begins one host after the tree before, or after all hosts that have children in that tree.
 RestTrees TreesOfRest(int32_t rest, int32_t lanes) {
   for (int32_t fanout = rest; fanout > 1; --fanout) {
     for (const int32_t stride : {1, (rest - 2) / fanout + 1}) {

@@ -110,8 +110,7 @@ StatusOr<Synthesis> PlanOn(const Whole& whole, const SynthesisRequest& request, 
 Engine MendedEngine(EngineTable table) {
   return {.name = kName,
           .summary = "the machine's plan before links failed or hosts were lost, repaired; not exact",
-          // Plans of rooted collectives do not need a symmetric machine. Alltoalls have too many trees to
-          // repair.
+          // Plans of rooted collectives need no symmetric machine. Alltoalls have too many trees to repair.
           .kinds = {CollectiveKind::kAllreduce, CollectiveKind::kAllgather, CollectiveKind::kAllgatherv,
                     CollectiveKind::kReduceScatter, CollectiveKind::kReduceScatterv},
           .offer = [table](const SynthesisRequest& request) -> StatusOr<Offer> {

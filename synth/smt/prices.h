@@ -22,8 +22,7 @@ namespace xccl::smt {
 
 using Pattern = std::vector<Send>;  // the sends of one chunk
 
-// A lower bound on the rounds for one chunk of every class: numerator ÷ denominator; zero if nothing is
-// known.
+// A lower bound on the rounds for one chunk of every class: numerator ÷ denominator; zero: nothing is known.
 struct RoundsBound {
   int64_t numerator = 0, denominator = 1;
   bool operator==(const RoundsBound&) const = default;

@@ -34,8 +34,7 @@ constexpr int64_t kMostWaves = 32;
 // 1.201; 16x32 1.155, 1.162, 1.165 and 1.166; 8x8 1.026, 1.026, 1.031 and 1.031.
 constexpr int32_t kStepsOfTurn = 2;
 
-// Returns for each dimension the average load on a link, as a fraction of the data that trees of the order
-// carry.
+// Returns the average load on a link of each dimension, as a fraction of the data of the order's trees.
 std::vector<double> LoadsOf(const Grid& grid, const std::vector<size_t>& order) {
   std::vector<double> loads(grid.dims.size());
   double lines = 1;  // share of the lines of the dimension that a tree holds

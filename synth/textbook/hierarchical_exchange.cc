@@ -1,7 +1,7 @@
 // An allreduce for small messages on hosts of equal size. The k-th GPU of a host sums up the k-th piece of
 // all GPUs of the host, exchanges sums along its rail, and gives the result to all GPUs of the host.
 // Along a rail, a host's number is written in digits; the product of their bases is the number of hosts. In
-// each step, hosts whose numbers differ in one digit only exchange sums. So a GPU sends base - 1 messages,
+// each step, hosts whose numbers differ in a single digit exchange sums. So a GPU sends base - 1 messages,
 // and all hosts add the same sums in the same tree. A single base means one step, with the most messages. The
 // bases that are fastest for the size are taken. A reduce_scatter and an allgather along the rail would cross
 // twice.

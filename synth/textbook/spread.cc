@@ -30,8 +30,7 @@ constexpr std::string_view kName = "spread";
 // A lane is dealt one chunk in each of its turns. The last of n turns takes 1/n of the time, but each turn
 // adds messages. A plan has more than kTurns turns only if it has at most kManyTransfers messages.
 constexpr int64_t kTurns = 8, kMostTurns = 16;
-// The most random timetables that are tried. Fewer are tried on many places, because one costs places³
-// operations.
+// The most random timetables that are tried; fewer on many places, because one costs places³ operations.
 constexpr int64_t kTimetables = 100;
 
 // One transfer of a timetable. Places are counted round the circle from place 0, to which the chunk is dealt.

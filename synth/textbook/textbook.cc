@@ -362,8 +362,7 @@ class Meter {
 };
 
 // Returns the moves in the order of their steps. If they are many, returns only the moves of some steps,
-// which are far apart (Fibonacci hashing). Sets `times` to the number of steps for which each returned step
-// stands.
+// which are far apart (Fibonacci hashing). `times` is the number of steps for which each of them stands.
 std::vector<const Move*> SomeInOrder(const Moves& moves, double& times) {
   std::vector<const Move*> order;
   int32_t last = 0;
