@@ -138,8 +138,7 @@ void FabricRoutes::Move(const Middle& from, const Middle& to) {
 
 // Moves the stream to `node` if this makes its first (`is_up`) or second link less busy than that was: the
 // limit. If its other link then reaches the limit and is busier than the one that it replaces, another stream
-// on that link moves to the node just left, and so on. If no such chain ends, moves nothing and returns
-// false.
+// on that link moves to the node just left, and so on. Returns false if no such chain ends.
 bool FabricRoutes::Exchange(Middle old, NodeId node, bool is_up) {
   const auto near = [&](const Middle& m) { return is_up ? m.up : m.down; };
   const auto far = [&](const Middle& m) { return is_up ? m.down : m.up; };

@@ -105,8 +105,7 @@ struct LaneCut {
   int32_t lanes = 0;
   int64_t bandwidth_bytes_per_s = 0;  // of a lane
 };
-// Returns the cuts whose lanes have the bandwidth of some port or half of it, and that give every host at
-// least two lanes.
+// Returns the cuts with lanes of some port's bandwidth, or half of it, and at least two lanes on every host.
 std::vector<LaneCut> LaneCuts(std::span<const RailHost> hosts);
 // Gives every host the lanes of a cut. Lanes with one number are on ports whose nodes have the same id, if
 // the hosts have such ports. Requires: a cut from LaneCuts(hosts).

@@ -198,8 +198,7 @@ class Writer {
     std::ranges::stable_sort(order, {}, [&](size_t t) { return arrivals_[h][t].gpu; });
     sent_.assign(gpus.size(), 0);
     speed_.assign(gpus.size(), 0);
-    // Counts the data that every GPU sends if no helper spreads a chunk for it (Spread). The root also deals
-    // out chunks.
+    // Counts what every GPU sends if no helper spreads a chunk for it (Spread). The root also deals chunks.
     for (size_t t = 0; t < waves_.size(); ++t) {
       const Rank gpu = arrivals_[h][t].gpu;
       const double fan = static_cast<double>(std::ssize(gpus) - (h == 0 && gpu != root_ ? 2 : 1));

@@ -22,8 +22,7 @@ using Waves = std::vector<std::vector<int64_t>>;
 // For each edge of the trees, its way through the fabric.
 struct TreeRoutes {
   std::vector<std::vector<std::vector<LinkId>>> ways;  // by tree and edge
-  // The longest time for which streams hold a link between switches ÷ the time in which a lane carries its
-  // data.
+  // The longest time for which streams hold a link between switches ÷ the time of a lane for its data.
   double busiest = 0;
   int32_t streams = 1;  // the most streams that share a link between switches
 };

@@ -47,8 +47,7 @@ constexpr int32_t kWaves = 10;
 // proofs need about 220 bytes a move: 3.5 GiB.
 constexpr int64_t kMostMoves = 4 * kMostTransfers;
 constexpr double kWeight = 10'000;  // weight of the longest chunk
-// Lanes on one port take turns, chunk by chunk. Chunks are so short that waiting for turns costs at most this
-// fraction of the time.
+// Lanes on one port take turns, chunk by chunk. The most time that turns may cost, as a fraction of all time.
 constexpr double kTurns = 1.0 / 64;
 
 struct Shape {
@@ -258,8 +257,7 @@ Waves WeightsOf(const Shape& shape, const Machine& machine, const SynthesisReque
   return waves;
 }
 
-// Trees of hosts with their ways through the fabric, and the shape with the waves and the time that these
-// ways allow.
+// Trees of hosts with their ways through the fabric, and the shape and time that these ways allow.
 struct Routed {
   HostTrees trees;
   TreeRoutes routes;
@@ -283,8 +281,7 @@ StatusOr<Routed> RoutedTrees(const Shape& shape, const Machine& machine, const S
   const auto count = static_cast<int32_t>(hosts.size());
   XCCL_RETURN_IF_ERROR(route(shape.is_disjoint ? DisjointTrees(count, shape.cut.lanes)
                                                : EqualTrees(count, shape.trees, shape.fanout)));
-  // NestedTrees leave groups of hosts seldom, but are deeper. They are tried if streams of the other trees
-  // share links.
+  // NestedTrees leave groups of hosts seldom but are deeper, so they are tried if other trees share links.
   if (shape.is_disjoint && best->routes.busiest > 1 + kRounding) {
     const std::vector<std::vector<int32_t>> groups = HostGroups(*machine.topology, hosts);
     if (!groups.empty()) XCCL_RETURN_IF_ERROR(route(NestedTrees(count, groups, shape.cut.lanes)));
