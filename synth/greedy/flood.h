@@ -1,4 +1,4 @@
-// The flood search: whenever a link is idle, it receives a chunk that the rank at its head lacks, rare chunks
+// The flood search: whenever a link is idle, it carries a chunk that the rank at its head lacks, rare chunks
 // first. Suits problems in which most ranks need most chunks: allgather, broadcast, and their reversals. The
 // method is that of TACOS (Won et al., 2024), with bit tables in place of a scan of all needs.
 #pragma once

@@ -182,7 +182,7 @@ class Improver {
   // Draws a change of a late transfer, or of a transfer that the late one waits for. The change is a move to
   // another link into its rank, or to an earlier place on its own link.
   Change Draw() {
-    // Work counts a change that was undone twice.
+    // A change that was undone counts as work twice.
     if (taken_back_) work_ += static_cast<int64_t>(transfers_.size());
     taken_back_ = false;
     late_.clear();

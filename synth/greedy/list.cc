@@ -48,7 +48,8 @@ class ListScheduler {
   }
 
  private:
-  // Codes of events: a link falls idle; a message reaches the link at `position` of its path, or the end.
+  // Codes of events: LinkIsIdle if a link falls idle; GetsTo if a message reaches the link at `position` of
+  // its path, or the path's end.
   static uint64_t LinkIsIdle(LinkId link) { return static_cast<uint64_t>(link.value); }
   static uint64_t GetsTo(int32_t message, int32_t position) {
     return (static_cast<uint64_t>(message) + 1) << 32 | static_cast<uint64_t>(position);
@@ -107,8 +108,8 @@ class ListScheduler {
     step_.assign(n, -1);
   }
 
-  // Returns how late a source serves the path's destination, among paths of equal length. Each source begins
-  // with the node after itself, so that no two sources send to one rank at a time.
+  // Returns the turn in which a source serves the path's destination, among paths of equal length. Each
+  // source begins with the node after itself, so that no two sources send to one rank at a time.
   int32_t Turn(int32_t path) const {
     const std::span<const LinkId> links = routes_.paths[PathId(path)];
     const Topology& topology = *problem_.topology;

@@ -1,6 +1,6 @@
-// A group is moved by the translation that takes its first member to the representative of the member's
-// orbit. Groups are alike if they are equal when they are so moved: no translation but the identity keeps a
-// rank in place, so no other translation can take the one to the other.
+// Each group is moved by the translation that takes its first member to the representative of that member's
+// orbit. Groups are alike if they are equal after these moves. No other translation can take one group to the
+// other, because only the identity keeps a rank in place.
 #include "synth/groups/alike.h"
 
 #include <map>

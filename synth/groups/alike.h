@@ -1,6 +1,7 @@
-// Finds groups that are alike: a translation of the machine (topologies/symmetry.h) takes one to the other,
-// its members in their order, with the same collective, size, root, counts and pairs. What is true of one
-// group of a kind is true, translated, of all groups of the kind, so each kind is planned and bounded once.
+// Finds groups that are alike: a translation of the machine (topologies/symmetry.h) takes one group to the
+// other, its members in their order, and both have the same collective, size, root, counts and pairs. Groups
+// that are alike are of one kind. A plan or a bound of one group, translated, holds for all groups of its
+// kind, so each kind is planned and bounded once.
 #pragma once
 
 #include <cstddef>

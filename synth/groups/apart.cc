@@ -1,12 +1,11 @@
-// 1. Each kind has a lone plan on all links of its submachine, and one on the links of no other group, if
-// these
-//    join its members. A round takes the first plan of every kind, another the second where there is one.
-// 2. In a round, the loads of all groups are added up by link. Translates of a link in a compressed schedule
-// have
-//    equal loads, so the columns give the loads of one link of each orbit.
-// 3. The group's share of a link is its load ÷ the load of all. Groups of a kind with equal shares have equal
-//    times, so one simulation serves them. Links of one orbit have the least share of any of them, because
-//    the machine must keep the schedule's translations.
+// 1. Each kind has a plan on all links of its submachine. It has a second plan on the links of no other
+//    group, if these join its members. One round times the first plans of all kinds; another round times the
+//    second plans where there are any.
+// 2. A round adds up the loads of all groups by link. In a compressed schedule, all links of an orbit have
+//    equal loads, which follow from the transfers that the schedule lists.
+// 3. A group's share of a link is its load ÷ the load of all groups. All links of an orbit get the least
+//    share of any of them, because the machine must keep the schedule's translations. Groups of a kind with
+//    equal shares have equal times, so one simulation serves them.
 #include "synth/groups/apart.h"
 
 #include <algorithm>
@@ -22,18 +21,19 @@
 namespace xccl {
 namespace {
 
-// Shares are counted in so many parts of a link's bandwidth.
+// The whole bandwidth of a link, as a share. Shares are whole numbers up to kWhole.
 constexpr int32_t kWhole = 1 << 12;
-// The most simulations of one kind. All further groups of the kind get the least share of any on each link.
+// The most simulations of one kind. For all further groups of the kind, each link has the least share that
+// any group of the kind has of it.
 constexpr size_t kMostPatterns = 32;
 
 using Shares = std::vector<int32_t>;  // by class of links
 
-// A lone plan with what its time depends on.
+// A plan of one kind, with the loads of links and the times that are known for it.
 struct Loaded {
   const LonePlan* plan = nullptr;
   std::vector<int32_t> class_of;  // by link of the submachine: links of a class need equal bandwidth
-  std::vector<double> load;       // by class: seconds that the plan keeps each link of it busy
+  std::vector<double> load;       // by class: seconds for which the plan keeps each of its links busy
   std::map<Shares, int64_t> time_ps;
 };
 
@@ -80,7 +80,7 @@ class Round {
     }
   }
 
-  // Returns the time of every group while all run.
+  // Returns the time of every group while all groups run.
   std::vector<int64_t> Times() {
     std::vector<int64_t> times;
     std::vector<Shares> least(kinds_.size());
@@ -108,7 +108,7 @@ class Round {
   }
 
  private:
-  // The link of the whole machine that the l-th link of the kind's submachine is moved to.
+  // Returns the link of the whole machine to which the group's translation takes the kind's l-th link.
   size_t ImageOf(size_t group, size_t l) const {
     const LinkId link = kinds_[alike_.KindOf(group)].plan->alone.link[l];
     return alike_.translations().Image(alike_.ElementOf(group), link).index();
@@ -119,7 +119,7 @@ class Round {
     for (size_t l = 0; l < loaded.class_of.size(); ++l) {
       const size_t c = static_cast<size_t>(loaded.class_of[l]);
       if (loaded.load[c] <= 0) continue;
-      // Rounded down, but not for the rounding errors of the sum.
+      // Rounds down. 1e-6 makes up for the rounding errors of busy_.
       const double share = loaded.load[c] / busy_[ImageOf(group, l)];
       shares[c] = std::min(shares[c], std::max(1, static_cast<int32_t>(share * kWhole + 1e-6)));
     }

@@ -1,10 +1,10 @@
-// Plans groups that are too many, or too large, for one schedule of all. Each kind of group (alike.h) is
-// planned once, on the submachine of its members, and its schedule may stay compressed. Groups that share no
-// link with others keep their times. Where groups share a link, each has the share of its bandwidth that it
-// has in the link's load, which is feasible: the shares of a link add up to it.
+// Plans groups that are too many, or too large, for one schedule of all groups. Each kind of group (alike.h)
+// is planned once, on the submachine of its members, and its schedule may stay compressed. Groups that share
+// a link divide its bandwidth in proportion to their loads on it, so the shares add up to the bandwidth and
+// all groups can run at once. Groups that share no link keep their times.
 //
-// Time and memory grow with the links that the groups' submachines have, not with the tables and transfers of
-// all groups together.
+// Time and memory grow with the links of the groups' submachines, not with the tables and transfers of all
+// groups together.
 #pragma once
 
 #include <cstddef>
@@ -31,13 +31,13 @@ struct ApartPlan {
   size_t slowest = 0;                // the kind of a group that ends last
   std::vector<GroupOutcome> groups;  // by group
   int64_t time_ps = 0;               // until the last group ends
-  int64_t unaware_ps = 0;            // likewise, where each group has its plan on all links
+  int64_t unaware_ps = 0;            // likewise, if every group has its plan on all links
   Bound bound;                       // the largest bound of a group with the machine for itself
 };
 
-// Returns the kinds' plans and the times of all groups. The plans are on all links between the members, or on
-// those of no other group, whichever is faster. Errors: those of the engine and the bounds, with the group's
-// name.
+// Returns the kinds' plans and the times of all groups. Two choices are compared: all kinds have plans on all
+// links between their members, or each kind that can has a plan on links of no other group. The faster choice
+// is returned. Errors: those of the engine and the bounds, with the group's name.
 StatusOr<ApartPlan> PlanApart(const Topology& topology, const std::vector<ProcessGroup>& groups,
                               TimeModel model, MemberPlans& plans);
 

@@ -2,9 +2,9 @@
 // rank may be in many groups. The file (docs/training.md):
 //   {"name":"step", "groups":[{"name":"tp0", "collective":"allreduce", "size":"64MiB", "ranks":"0-7",
 //     "count":4}, ...]}
-// ranks is a list as in --ranks, or an array; without it, all ranks are members. root, pairs ("0>1,2>3") and
-// counts (an array) are given if the collective needs them. count is the number of calls per step, 1 by
-// default.
+// `ranks` is a list as in --ranks, or an array; without it, all ranks are members. `root`, `pairs`
+// ("0>1,2>3") and `counts` (an array) are given if the collective needs them. `count` is the number of calls
+// per step, 1 by default.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace xccl {
 
-// Upper limit of a group's calls per step, far beyond any training step.
+// The upper limit of a group's calls per step, far beyond any training step.
 inline constexpr int64_t kMostGroupCount = 1'000'000'000;
 
 struct ProcessGroup {

@@ -39,7 +39,7 @@ struct MovedSchedule {
   int64_t element = 0;
 };
 
-// The order of different groups' steps: it decides which group goes first on a link that several groups use.
+// The order of different groups' steps. It decides which group is first on a link that several groups use.
 enum class StepOrder : uint8_t {
   kTogether,   // all groups begin with step 0, so that short schedules end first
   kStretched,  // steps of short schedules spread over the longest schedule

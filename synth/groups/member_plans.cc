@@ -1,5 +1,5 @@
-// Plans one group at a time, and reuses earlier plans. Every plan is made for the first group of a kind, and
-// each group has it with the translation that takes the first group to it.
+// Plans one group at a time, and reuses earlier plans. Every plan is made for the first group of a kind. The
+// plan serves another group of the kind by the translation that takes the first group to that group.
 // 1. Alone takes the submachine of the members, and narrows its links to the shares in `eighths`.
 // 2. PlanOn looks up the submachine and the collective (KeyOf) in found_, and asks an engine if there is no
 //    entry. It renumbers the plan for the whole machine.

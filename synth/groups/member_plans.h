@@ -44,7 +44,8 @@ struct LonePlan {
   Synthesis made;  // simulated
 };
 
-// A plan of the first group of a kind, and the translation that takes this group to the group of the plan.
+// A plan that was made for the first group of a kind, and the translation that takes this first group to the
+// group that the plan serves.
 struct MovedPlan {
   std::shared_ptr<const MemberPlan> plan;
   int64_t element = 0;
@@ -56,13 +57,13 @@ class MemberPlans {
   MemberPlans(const Topology& topology, const std::vector<ProcessGroup>& groups,
               const MemberPlanOptions& options);
 
-  // Returns true if the links between the members join all of them, without relays.
+  // Returns true if the links between the members join them all, without relays.
   bool IsJoinedAlone(size_t group);
   // Returns a plan without relays. Requires: IsJoinedAlone. `eighths`, if given, has for each link of the
   // whole machine the share of its bandwidth that is available, from 1 to 8.
   StatusOr<MovedPlan> Alone(size_t group, const std::vector<uint8_t>* eighths = nullptr);
   // Returns a plan on the links of the group's submachine that belong to no other group's submachine. Returns
-  // nullopt if these links do not join the members, or if no other group has any link that Alone uses.
+  // nullopt if these links do not join the members, or if they are all links of the submachine.
   StatusOr<std::optional<MovedPlan>> OnOwnLinks(size_t group);
   // Returns the engine's plan on the whole machine, in which other ranks may relay. `eighths` as in Alone.
   StatusOr<MovedPlan> OnWhole(size_t group, const std::vector<uint8_t>* eighths = nullptr);
@@ -88,7 +89,7 @@ class MemberPlans {
     std::optional<Planned> on_whole;
     std::optional<StatusOr<Bound>> bound;
     std::optional<StatusOr<LonePlan>> lone, lone_on_own;
-    std::map<std::vector<bool>, Planned> on_own;  // by link of the submachine: no other group's has it
+    std::map<std::vector<bool>, Planned> on_own;  // by AreOwn() of a group of the kind
   };
 
   Kind& KindOf(size_t group) { return kinds_[alike_.KindOf(group)]; }
@@ -97,10 +98,10 @@ class MemberPlans {
   const Submachine& SubmachineOf(size_t group);
   // Counts for each link the groups whose submachines have it.
   void CountUsers();
-  // Tells for each link of the group's submachine, moved to the group, whether no other group's has it.
+  // Returns for each link of the group's submachine whether no other group's submachine has the link.
   std::vector<bool> AreOwn(size_t group);
-  // Returns the submachine of the first group of the kind with only those links for which is_own holds.
-  // Absent if they do not join the members.
+  // Returns the submachine of the kind's first group with only the links for which is_own is true. Returns
+  // nullopt if these links do not join the members.
   std::optional<Submachine> WithSome(size_t group, const std::vector<bool>& is_own);
   // Plans the first group of the kind on its submachine `alone`. `machine` is that submachine, in which links
   // may be narrower. An earlier plan is used if the machine and the collective are equal.
@@ -120,7 +121,7 @@ class MemberPlans {
   std::vector<Kind> kinds_;
   std::vector<int32_t> users_;  // by link: submachines that have the link; empty: not counted yet
   std::map<std::vector<int64_t>, StatusOr<Synthesis>> found_;  // by KeyOf of a submachine and its collective
-  std::map<std::vector<int64_t>, Planned> placed_;  // by that, and the submachine's ranks and links
+  std::map<std::vector<int64_t>, Planned> placed_;  // by the same key, then the submachine's ranks and links
   int64_t searches_ = 0;
   std::vector<std::string> faults_;
 };

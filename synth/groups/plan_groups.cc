@@ -36,7 +36,7 @@ constexpr double kSharpness = 8;
 
 using Loads = std::vector<std::pair<int32_t, double>>;  // (link, seconds that the plan keeps the link busy)
 
-// Returns the loads of a plan for the group that it was made for.
+// Returns the loads of a plan on the links of the group that it was made for.
 Loads LoadsOf(const GroupSchedule& plan, int64_t size_bytes, const Topology& topology) {
   const CollectiveSizes sizes(plan.collective, size_bytes);
   const Schedule& schedule = plan.schedule;
@@ -114,7 +114,8 @@ class GroupsPlanner {
     return OkStatus();
   }
 
-  // On large machines the joint bound counts bytes alone: the groups' own bounds count all that is far.
+  // Finds the bound of all groups together. On large machines it counts only bytes; distances count only in
+  // the groups' own bounds.
   Status FindJointBound() {
     if (MayRelay()) {
       XCCL_ASSIGN_OR_RETURN(bound_,
@@ -171,7 +172,7 @@ class GroupsPlanner {
     }
     return OkStatus();
   }
-  // All plans together are merged and simulated.
+  // Returns an error if the groups' plans, which are merged and simulated, have too many transfers.
   Status CheckTransfers() const {
     int64_t transfers = 0;
     for (size_t g = 0; g < groups_.size(); ++g)
@@ -252,7 +253,7 @@ class GroupsPlanner {
     return busy;
   }
 
-  // The measure of crowding of one link.
+  // Returns one link's term of the crowding (step 4 at the top of this file).
   static double CrowdingOf(double seconds, double most) {
     return seconds > 0 ? std::pow(seconds / most, kSharpness) : 0;
   }
@@ -264,7 +265,7 @@ class GroupsPlanner {
 
   // Plans groups anew, slow groups first, on the bandwidth that other groups leave within the busiest link's
   // time. Takes a plan if it makes links less crowded. Every change lowers the crowding, so the rounds end.
-  // Looks at all links only after a change, and for a search.
+  // Counts the loads of all links anew only after a change.
   Status ShareBandwidth() {
     Choice choice = best_choice_;
     std::vector<size_t> turn(groups_.size());
@@ -296,8 +297,8 @@ class GroupsPlanner {
     crowding_ = Crowding(busy_, most_);
   }
 
-  // Requires: busy_ counts all groups but this one. Returns the change of the crowding of others' links that
-  // the option would make.
+  // Returns by how much the option's loads would raise the crowding. Requires: busy_ counts all groups but
+  // the option's.
   double AddedCrowding(const Option& option) const {
     double added = 0;
     for (const auto& [link, seconds] : *option.loads) {
@@ -309,9 +310,9 @@ class GroupsPlanner {
 
   bool Replan(size_t g, Choice& choice) {
     const size_t before = choice[g];
-    // A copy: options may be added.
+    // A copy, because AddOption may move the options in memory.
     const Option chosen = of_group_[g][before];
-    std::vector<double> kept;  // of the chosen plan's links, so that rounding does not change them
+    std::vector<double> kept;  // busy_ on the chosen plan's links, put back without rounding errors
     for (const auto& [link, seconds] : *chosen.loads) kept.push_back(busy_[ImageOf(chosen, link)]);
     AddLoads(chosen, -1, busy_);
     const double without = crowding_ - AddedCrowding(chosen);
@@ -340,8 +341,8 @@ class GroupsPlanner {
     return choice[g] != before;
   }
 
-  // Requires: busy_ counts all groups but the option's. Do the others take an eighth of the busiest link's
-  // time on any of the option's links?
+  // Returns whether another group uses any of the option's links. Requires: busy_ counts all groups but the
+  // option's.
   bool SharesLinks(const Option& option) const {
     return std::ranges::any_of(*option.loads, [&](const auto& load) {
       return 8 * (1 - busy_[ImageOf(option, load.first)] / most_) < 8;
@@ -351,7 +352,7 @@ class GroupsPlanner {
   // Lets greedy search all groups as one collective, first from the best plan so far and then from nothing.
   // The first search keeps what the groups' own plans do well.
   void TryGreedy() {
-    // Greedy considers every part that a member may need at every rank that may send it.
+    // Greedy considers every part that a member may need at every rank that may send the part.
     const int64_t moves = int64_t{joint_.collective.num_parts()} * joint_.collective.num_members();
     if (IsGoodEnough() || moves > kManyTransfers / topology_.num_ranks() || groups_.size() < 2) return;
     const Engine& greedy = ImprovingEngine();
@@ -416,7 +417,7 @@ class GroupsPlanner {
   int64_t unaware_ps_ = 0;
   std::vector<std::vector<Option>> of_group_;
   std::map<const MemberPlan*, Loads> loads_;  // of every option's plan
-  // While bandwidth is shared: seconds by link, the most of any, and the crowding of all links.
+  // Set while bandwidth is shared: busy seconds by link, the most of any link, and the crowding of all links.
   std::vector<double> busy_;
   double most_ = 0, crowding_ = 0;
   Choice fastest_, alone_, best_choice_;
@@ -439,7 +440,7 @@ StatusOr<JointPlan> PlanGroups(const Topology& topology, const GroupRequest& req
 StatusOr<JointPlan> PlanGroups(const Topology& topology, const GroupRequest& request,
                                const MemberPlanOptions& options, MemberPlans& plans) {
   XCCL_ASSIGN_OR_RETURN(Joint joint, MakeJoint(request));
-  // On large machines the groups' bounds find ranks that no path joins.
+  // On large machines, FindBounds finds ranks that no path joins.
   if (QuickEffort(topology) == BoundEffort::kExact)
     XCCL_RETURN_IF_ERROR(CheckReachable(topology, joint.collective));
   return GroupsPlanner(topology, request, options, plans, std::move(joint)).Run();

@@ -22,7 +22,7 @@ namespace xccl {
 
 struct GroupOutcome {
   std::string engine;       // the engine that made the group's plan
-  int64_t alone_ps = 0;     // the fastest plan found, with the machine for itself
+  int64_t alone_ps = 0;     // time of its fastest plan, with the machine for itself
   int64_t together_ps = 0;  // when the group ends while all groups run
   int64_t bound_ps = 0;     // lower bound, with the machine for itself
 };
@@ -32,7 +32,7 @@ struct JointPlan {
   Synthesis made;  // made.engine is "groups"; simulated
   Bound bound;     // for all groups together; at least each group's bound
   std::vector<GroupOutcome> groups;
-  int64_t unaware_ps = 0;  // time of all groups together, each with its fastest plan alone
+  int64_t unaware_ps = 0;  // time of all groups together if each has its fastest plan alone
 };
 
 // Returns the best plan found for all groups together. Errors: the errors of MakeJoint; the engine's errors
@@ -40,7 +40,8 @@ struct JointPlan {
 // transfers together.
 StatusOr<JointPlan> PlanGroups(const Topology& topology, const GroupRequest& request,
                                const MemberPlanOptions& options);
-// Does the same with plans of the request's groups, which must be made with the same options.
+// Returns the best plan as above, with single plans from `plans`, which must be made of the request's groups
+// with the same options.
 StatusOr<JointPlan> PlanGroups(const Topology& topology, const GroupRequest& request,
                                const MemberPlanOptions& options, MemberPlans& plans);
 

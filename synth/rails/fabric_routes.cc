@@ -1,9 +1,11 @@
-// Each stream takes the shortest way whose busiest link is least busy, one after the other. Then busy links
-// are relieved by Kempe chains: a stream that passes node m between x and y goes by m' instead. If it meets
-// too many others there, one of them goes by m, and so on, alternately at y and at other ends. In a bipartite
-// graph, of leaves that streams leave and leaves that they enter, such a chain never comes back to where it
-// began. So where all leaves are joined to all spines, this ends with an edge colouring of as few colours as
-// there can be (König, 1916), the colours being the spines.
+// 1. Way gives each stream in turn the shortest way whose busiest link is least busy.
+// 2. Relieve moves streams off busy links by Kempe chains (Exchange). A stream from x over node m to y goes
+//    over another node m' instead. If the link from m' to y is then too busy, another stream on it goes over
+//    m, and so on.
+// If all leaf switches are joined alike to all spine switches, streams are edges of a bipartite graph: from
+// the leaf that a stream leaves to the leaf that it enters. In such a graph a Kempe chain never comes back to
+// its first leaf. The exchanges therefore end with an edge colouring of the fewest colours (König, 1916). The
+// colours are the spines.
 #include "synth/rails/fabric_routes.h"
 
 #include <algorithm>
@@ -62,10 +64,10 @@ std::optional<std::vector<LinkId>> FabricRoutes::Way(const Stream& stream) {
   const std::vector<int32_t>& distance = DistancesTo(to);
   const int32_t start = number_[from.index()];
   if (distance[static_cast<size_t>(start)] < 0) return std::nullopt;
-  // Nodes of shortest ways in order of their distance, each with the best way to it.
+  // A node on a shortest way, with the best way to it. The list `reached` is in the order of distance.
   struct Reached {
     int32_t node = 0;
-    double busiest = 0, sum = 0;  // times for which links are held, on the way from the start
+    double busiest = 0, sum = 0;  // of the times for which the way's links are held
     std::optional<LinkId> last = {};
     int32_t before = 0;  // index into `reached`
   };
@@ -99,7 +101,7 @@ std::optional<std::vector<LinkId>> FabricRoutes::Way(const Stream& stream) {
   return way;
 }
 
-// Of parallel links, returns the one that is least busy.
+// Returns the least busy of the parallel links between two nodes, or nullopt if there is no link.
 std::optional<LinkId> FabricRoutes::LeastHeld(NodeId from, NodeId to) const {
   const std::span<const LinkId> out = out_[number_[from.index()]];
   std::optional<LinkId> least;
@@ -109,7 +111,8 @@ std::optional<LinkId> FabricRoutes::LeastHeld(NodeId from, NodeId to) const {
   return least;
 }
 
-// Returns the middle of the stream's way that begins, or ends, with the link.
+// Returns the two successive links of the stream's way of which `link` is the first (`is_up`) or the second,
+// or nullopt if `link` is the way's last or first.
 std::optional<FabricRoutes::Middle> FabricRoutes::MiddleAt(size_t stream, LinkId link, bool is_up) const {
   const std::vector<LinkId>& way = *ways_[stream];
   const auto at = static_cast<size_t>(std::ranges::find(way, link) - way.begin());
@@ -118,7 +121,7 @@ std::optional<FabricRoutes::Middle> FabricRoutes::MiddleAt(size_t stream, LinkId
   return Middle{stream, hop, way[hop], way[hop + 1]};
 }
 
-// Returns the same middle by another node, if that is joined to both ends.
+// Returns the middle that joins the same two ends over `node`, or nullopt if the node is not joined to both.
 std::optional<FabricRoutes::Middle> FabricRoutes::Instead(const Middle& old, NodeId node) const {
   const auto up = LeastHeld(topology_->link(old.up).from, node);
   const auto down = up ? LeastHeld(node, topology_->link(old.down).to) : std::nullopt;
@@ -133,8 +136,9 @@ void FabricRoutes::Move(const Middle& from, const Middle& to) {
   (*ways_[to.stream])[to.hop + 1] = to.down;
 }
 
-// Moves the stream to the node, if that makes its first (`is_up`) or second link less busy, and no link
-// becomes as busy as that was but for one that was as busy before.
+// Moves the stream to `node` if this makes its first (`is_up`) or second link less busy than that was: the
+// limit. If its other link then reaches the limit and is busier than the one that it replaces, another stream
+// on that link moves to the node just left, and so on. Returns false if no such chain ends.
 bool FabricRoutes::Exchange(Middle old, NodeId node, bool is_up) {
   const auto near = [&](const Middle& m) { return is_up ? m.up : m.down; };
   const auto far = [&](const Middle& m) { return is_up ? m.down : m.up; };
@@ -151,7 +155,7 @@ bool FabricRoutes::Exchange(Middle old, NodeId node, bool is_up) {
     streams.insert(old.stream);
     const LinkId full = far(*by);
     if (Held(full, 0) < limit || Held(full, 0) <= before) return true;
-    // One of the others goes the opposite way.
+    // Another stream on `full` moves to the node just left.
     by.reset();
     for (size_t other : users_[full.index()]) {
       if (streams.contains(other)) continue;
@@ -167,7 +171,7 @@ bool FabricRoutes::Exchange(Middle old, NodeId node, bool is_up) {
   return false;
 }
 
-// Moves a stream from the link to another way, if that makes the fabric less busy.
+// Moves a stream off the link if that makes the link less busy. Returns whether a stream has moved.
 bool FabricRoutes::Relieve(LinkId link) {
   const std::vector<size_t> users = users_[link.index()];
   for (size_t stream : users) {
@@ -194,7 +198,7 @@ std::vector<std::optional<std::vector<LinkId>>> FabricRoutes::Ways(std::span<con
     if (!ways_.back()) continue;
     for (LinkId l : *ways_.back()) users_[l.index()].push_back(ways_.size() - 1);
   }
-  const double alone = 1 / static_cast<double>(fastest_);  // a link that one stream passes
+  const double alone = 1 / static_cast<double>(fastest_);  // the time for which one stream holds a fast link
   for (bool changes = true; changes;) {
     changes = false;
     std::vector<LinkId> busy;

@@ -1,5 +1,5 @@
-// Shortest ways through the fabric, the nodes that belong to no host. Streams whose ways are equally short
-// share the links evenly.
+// Shortest ways of streams through the fabric: the nodes that belong to no host, and the links between them.
+// Streams whose ways are equally short share the links evenly.
 #pragma once
 
 #include <algorithm>
@@ -15,24 +15,25 @@
 
 namespace xccl {
 
-// Equal streams go between nodes of the fabric.
+// Data that flows from one node of the fabric to another. All streams carry equally much.
 struct Stream {
   NodeId from, to;
 };
 
 class FabricRoutes {
  public:
-  // Messages come and go over other links at no more than `fastest` bytes per second, and hold a faster link
-  // as long as one of that bandwidth (docs/ir.md, section 5). Requires that `topology` outlives the
-  // FabricRoutes.
+  // `fastest` is the most bytes per second at which a message enters or leaves the fabric. A message
+  // therefore holds a faster link of the fabric as long as a link of that bandwidth (docs/ir.md, section 5).
+  // Requires that `topology` outlives the FabricRoutes.
   FabricRoutes(const Topology& topology, int64_t fastest);
-  // Returns the links of a way with the fewest hops for each stream, or nullopt if there is none. No link is
-  // held for long that a chain of exchanges between two switches relieves; where all leaves are joined to all
-  // spines alike, a leaf's links to spines then carry equally many streams, or one more. Cost: a search over
-  // the fabric for each destination, the links of the nodes on shortest ways for each stream, and about the
-  // streams of two switches for each exchange.
+  // Returns for each stream the links of a way with the fewest hops, or nullopt if there is no way. No chain
+  // of exchanges between two switches (see the .cc file) would make a busy link less busy. If every leaf
+  // switch is joined alike to every spine switch, the numbers of streams on a leaf's links to spines differ
+  // by at most one. Cost: a search over the fabric for each destination, the links of the nodes on shortest
+  // ways for each stream, and about the streams of two switches for each exchange.
   std::vector<std::optional<std::vector<LinkId>>> Ways(std::span<const Stream> streams);
-  // Returns the time for which a link of the fabric is held, in loads per byte per second; 0 for other links.
+  // Returns the time for which `load` holds a link of the fabric: the load ÷ bytes per second. Returns 0 for
+  // other links.
   double HeldFor(LinkId link, double load) const {
     const Link& l = topology_->link(link);
     if (number_[l.from.index()] < 0 || number_[l.to.index()] < 0) return 0;
@@ -40,9 +41,9 @@ class FabricRoutes {
   }
 
  private:
-  // A stream passes `up` to a node, and `down` from there.
+  // Two successive links of a stream's way: `up` to a node, and `down` from that node.
   struct Middle {
-    size_t stream = 0, hop = 0;  // `up` is this link of its way, `down` the next
+    size_t stream = 0, hop = 0;  // `up` is way[hop], `down` is way[hop + 1]
     LinkId up, down;
   };
 

@@ -30,7 +30,7 @@ std::vector<int32_t> ScaleUpHosts(const Topology& topology) {
     if (topology.node(l.from).kind == NodeKind::kNic && host_of(l.from) && is_outside(l.to))
       has_nic[host_of(l.from)->index()] = true;
   }
-  // Hosts come first, then nodes.
+  // Numbers from 0 are hosts, and numbers from `hosts` are nodes.
   UnionFind joined(static_cast<size_t>(hosts) + static_cast<size_t>(nodes));
   int32_t left = hosts;
   std::vector<bool> is_inside(static_cast<size_t>(nodes), false);
@@ -185,7 +185,7 @@ std::vector<Cable> CablesOf(const Topology& topology, std::span<const NodeId> no
       const auto back = std::ranges::find(in, fabric, [&](LinkId i) { return topology.link(i).from; });
       if (back == in.end()) continue;
       cables.push_back({node, fabric, l, *back});
-      in.erase(back);  // parallel cables each have their own
+      in.erase(back);  // each of parallel cables has its own link back
     }
   }
   return cables;
@@ -219,7 +219,8 @@ std::vector<Reach> ReachOf(const Topology& topology, Rank gpu, std::span<const C
   return reach;
 }
 
-// Gives every cable to the member with the widest and quickest ways, of equal ones to that with fewest ports.
+// Gives every cable to the member with the widest and quickest ways. Of equally good members, the one with
+// the fewest ports gets it.
 std::vector<Port> PortsOf(const Topology& topology, std::span<const Rank> gpus, std::span<const NodeId> nodes,
                           std::span<const int32_t> host_of, HostSearch& search) {
   const std::vector<Cable> cables = CablesOf(topology, nodes, host_of);
@@ -295,7 +296,7 @@ StatusOr<std::vector<RailHost>> RailHosts(const Topology& topology, std::span<co
 
 namespace {
 
-// Returns the number of hops from each node of the fabric to the nearest cable of a host, -1 for other nodes.
+// Returns the number of hops to each node of the fabric from the nearest port of a host; -1 for other nodes.
 std::vector<int32_t> Tiers(const Topology& topology, std::span<const RailHost> hosts) {
   std::vector<int32_t> tier(static_cast<size_t>(topology.num_nodes()), -1);
   std::vector<NodeId> queue;
@@ -311,7 +312,7 @@ std::vector<int32_t> Tiers(const Topology& topology, std::span<const RailHost> h
   return tier;
 }
 
-// Returns the neighbours of each switch that are of its tier, ascending.
+// Returns for each switch its neighbours with as many hops to the nearest port (Tiers), ascending.
 std::vector<std::vector<NodeId>> NeighboursOfTier(const Topology& topology,
                                                   const std::vector<int32_t>& tier) {
   std::vector<std::vector<NodeId>> near(tier.size());
@@ -322,7 +323,7 @@ std::vector<std::vector<NodeId>> NeighboursOfTier(const Topology& topology,
   return near;
 }
 
-// Returns true if two switches have a common neighbour.
+// Returns whether the lists of neighbours of two switches have a common node. Both lists are sorted.
 bool HaveCommon(const std::vector<NodeId>& a, const std::vector<NodeId>& b) {
   auto x = a.begin(), y = b.begin();
   while (x != a.end() && y != b.end() && *x != *y) ++(*x < *y ? x : y);
@@ -351,7 +352,8 @@ std::vector<std::vector<int32_t>> HostGroups(const Topology& topology, std::span
   };
   int32_t groups = add_level(static_cast<int32_t>(hosts.size()));
   for (int32_t t = 0; t <= *std::ranges::max_element(tier) && groups > 1; ++t) {
-    // Switches that are joined in a triangle come before others of their tier.
+    // Joins switches of a triangle before others of their tier, so that closely joined switches become a
+    // level of their own.
     for (const bool dense : {true, false}) {
       for (const Link& link : topology.spec().links) {
         const int32_t from = tier[link.from.index()], to = tier[link.to.index()];
@@ -374,7 +376,7 @@ int32_t LanesOf(const RailHost& host, int64_t bandwidth) {
   return static_cast<int32_t>(std::min<int64_t>(lanes, std::numeric_limits<int32_t>::max()));
 }
 
-constexpr int32_t kMostLanes = 64;  // a host with more lanes would move more pieces than its rate gains
+constexpr int32_t kMostLanes = 64;  // of a host; more lanes cost more transfers than they gain bandwidth
 
 }  // namespace
 
@@ -412,7 +414,7 @@ void SetLanes(const Topology& topology, const LaneCut& cut, std::vector<RailHost
   });
   for (RailHost& host : hosts) {
     host.lanes.assign(static_cast<size_t>(cut.lanes), -1);
-    std::vector<int32_t> left;  // ports of lanes that the reference host lacks
+    std::vector<int32_t> left;  // ports of lanes whose keys `fewest` lacks
     for_lanes(host, [&](const Key& key, int32_t port) {
       const auto at = std::ranges::find(keys, key);
       if (at != keys.end())

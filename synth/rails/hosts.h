@@ -1,8 +1,10 @@
-// The hosts of a cluster as its fabric sees them. Hosts whose GPUs a switch joins, beside their NICs, are one
-// host here: the trays of a rack of NVL72. A port is a way out of a host and back over one cable to the
-// fabric, with the GPU that uses it. The fabric is every other node that belongs to no host. A lane is an
-// equal share of a port, and all hosts have equally many lanes. Lanes of one number lie on one rail where the
-// machine has rails.
+// The hosts of a cluster with their ports and lanes.
+// - Fabric: all nodes that belong to no host. GPUs of several hosts may share a switch beside their NICs, as
+//   the trays of an NVL72 rack do. These hosts then count as one host, and the switch belongs to it.
+// - Port: a cable from a host to the fabric and back, with the GPU that uses it and the links between them.
+// - Lane: an equal share of a port. All hosts have equally many lanes. Lanes with one number lie on one rail
+//   if the machine has rails.
+// - Way: a part of a path, such as its links inside one host.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +21,8 @@ namespace xccl {
 
 struct Port {
   Rank gpu;
-  NodeId node;                        // the host's last node: a NIC, or the GPU itself
-  NodeId fabric;                      // the node outside, at the other end of the cable
+  NodeId node;                        // the cable's end in the host: a NIC, or the GPU itself
+  NodeId fabric;                      // the cable's other end
   std::vector<LinkId> out;            // from the GPU to `fabric`
   std::vector<LinkId> in;             // from `fabric` to the GPU
   int64_t bandwidth_bytes_per_s = 0;  // if all ports of the host are used at once, in both directions
@@ -33,26 +35,27 @@ struct RailHost {
   std::vector<int32_t> lanes;  // by lane: index into `ports`; set by SetLanes
 };
 
-// Returns the host of each node, and of each switch that leads to GPUs of hosts with NICs alone, from 0 in
-// the order of the file, or -1 for nodes of the fabric. Linear in nodes and links.
+// Returns the host of each node, numbered from 0 in the order of the file, or -1 for nodes of the fabric. A
+// switch outside hosts belongs to a host if only GPUs have links to it and their hosts have NICs. If such
+// switches would join all hosts, they belong to the fabric. Linear in nodes and links.
 std::vector<int32_t> ScaleUpHosts(const Topology& topology);
 
-// Finds the best ways from one GPU to the nodes of its host, or back, through no other GPU: the widest, of
-// these the quickest.
+// Finds the best ways between one GPU and the nodes of its host, through no other GPU. Wider ways are better;
+// of equally wide ways the quickest is best.
 class HostSearch {
  public:
   explicit HostSearch(const Topology& topology);
   // Searches from the GPU, or to the GPU if `backward`. Cost: the links of the host.
   void Run(Rank gpu, bool backward);
   bool Reaches(NodeId node) const { return stamp_[node.index()] == now_; }
-  // The bandwidth of the best way, and its latency with overheads. Requires: Reaches(node).
+  // Return the bandwidth of the best way, and its latency with overheads. Requires: Reaches(node).
   int64_t Width(NodeId node) const { return label_[node.index()].width; }
   int64_t Latency(NodeId node) const { return label_[node.index()].latency_ps; }
-  // Returns the links of a best way in the order in which data pass them. Equally good ways take turns.
-  // Requires: Reaches(node).
+  // Returns the links of a best way in the order in which data pass them. `turn` chooses one of several
+  // equally good ways. Requires: Reaches(node).
   std::vector<LinkId> Way(NodeId node, size_t turn) const;
-  // The bandwidth of all links at the GPU that are on a best way to or from one of the ranks. Requires: ranks
-  // of its host.
+  // Returns the total bandwidth of the GPU's links that are on best ways between the GPU and the ranks.
+  // Requires: the ranks are on the GPU's host.
   int64_t BandwidthTo(std::span<const Rank> ranks);
 
  private:
@@ -75,26 +78,26 @@ class HostSearch {
   std::vector<std::vector<LinkId>> last_link_;  // by node: the last links of its best ways
 };
 
-// Returns the links of a copy from a GPU to all others through one switch that multicasts, the link to the
-// switch first; backwards, a switch that adds up, since the copy will be played so. Of several switches,
-// takes the one whose links have the least load. Returns nullopt if no switch joins them, or there are no
-// others. Cost: the links of the GPU's switches.
+// Returns the links of a multicast from a GPU to `others` through one switch, the link to the switch first.
+// If `backwards`, the copy will be played backwards, so the switch must add up instead. Takes the switch
+// whose busiest link has the least load ÷ bandwidth. Returns nullopt if no such switch joins all ranks, or if
+// there are no others. Cost: the links of the GPU's switches.
 std::optional<std::vector<LinkId>> MulticastTo(const Topology& topology, Rank gpu,
                                                std::span<const Rank> others, bool backwards,
                                                std::span<const double> load);
 
-// Returns the hosts of the members with their ports, the root's host first and the others in the order of the
-// file after it. Every port belongs to the member with the best way to it; GPUs with equally good ways share
-// the ports. Linear in nodes and links. Errors: kInvalidInput "ENGINE: ..." if all members are on one host,
-// or if a host has no port.
+// Returns the hosts of the members with their ports. The root's host comes first; the hosts after it in the
+// file follow, and then those before it. Every port belongs to the member with the best way to it. Members
+// with equally good ways share the ports evenly. Linear in nodes and links. Errors: kInvalidInput "ENGINE:
+// ..." if all members are on one host, or if a host has no port.
 StatusOr<std::vector<RailHost>> RailHosts(const Topology& topology, std::span<const Rank> members, Rank root,
                                           std::string_view engine);
 
-// Returns the groups of hosts that switches make, the innermost level first: by level and host the number of
-// its group, from 0 in the order of the groups' first hosts. Hosts of the first level share switches, or are
-// joined by a chain of hosts that do; those of further levels are also joined by links between switches that
-// are near hosts. Levels that have the groups of the level before, or one group, are left out. Near linear in
-// nodes and links for each tier of switches.
+// Returns groups of hosts that are near each other, by level and host: the number of the host's group. Groups
+// are numbered from 0 in the order of their first hosts. The innermost level comes first: hosts that share a
+// switch, or are joined by a chain of hosts that do. Each further level also joins groups over links between
+// switches, first switches that are near hosts. Leaves out a level if it has one group, or as many groups as
+// the level before. Near linear in nodes and links for each tier of switches.
 std::vector<std::vector<int32_t>> HostGroups(const Topology& topology, std::span<const RailHost> hosts);
 
 // A way to cut ports into lanes of one bandwidth.
@@ -102,10 +105,10 @@ struct LaneCut {
   int32_t lanes = 0;
   int64_t bandwidth_bytes_per_s = 0;  // of a lane
 };
-// Returns cuts with at least two lanes, of the host that has the fewest: each bandwidth of a port, and half.
+// Returns the cuts with lanes of some port's bandwidth, or half of it, and at least two lanes on every host.
 std::vector<LaneCut> LaneCuts(std::span<const RailHost> hosts);
-// Gives every host the lanes of a cut. Lanes of one number are on ports whose nodes have the same id, as far
-// as hosts have such ports. Requires: a cut from LaneCuts(hosts).
+// Gives every host the lanes of a cut. Lanes with one number are on ports whose nodes have the same id, if
+// the hosts have such ports. Requires: a cut from LaneCuts(hosts).
 void SetLanes(const Topology& topology, const LaneCut& cut, std::vector<RailHost>& hosts);
 
 }  // namespace xccl

@@ -1,14 +1,15 @@
-// Steps: wave j of the root's host is dealt in step j, for K waves. An edge of level v between hosts takes
-// step K + 3(v - 1), and the two hops inside the host the next two. Steps order what waits at a link; the
-// chunks themselves flow as soon as they are there.
+// The root deals wave j to its host in step j, for j < K. An edge of level v between hosts takes step K +
+// 3(v-1). The two hops inside the host that it enters take the next two steps. Steps only order the transfers
+// that wait at a link; a chunk moves on as soon as it is there.
 //
-// Lanes on one port take turns wave by wave, so edges and hops then take a step a wave: else a tree would
-// wait until all of another tree has passed. Where streams share links between switches alone, edges do so,
-// and hops inside hosts that send the tree on. Other hosts get all waves in one step after the last edge.
+// Lanes on one port take turns wave by wave. Edges and hops then take one step for each wave; otherwise a
+// tree would wait until all data of another tree has passed. If only links between switches are shared, only
+// edges, and hops inside hosts that send the tree on, take a step for each wave. Other hosts get all waves in
+// one step after the last edge.
 //
-// Played backwards, a GPU adds up what all members of its host send it, and all of it is there at the start.
-// So that the first sums are complete early, members then send wave by wave, and the hops inside a host take
-// a step a wave.
+// If the schedule is played backwards, a GPU adds up what all members of its host send, and all of that is
+// there at the start. Members then send wave by wave, one step for each wave, so that the first sums are
+// complete early.
 #include "synth/rails/lane_plan.h"
 
 #include <fmt/core.h>
@@ -68,7 +69,7 @@ class Writer {
     schedule_.Reserve(ranks * std::ssize(waves_) + schedule_.num_chunks);
     arrivals_.assign(hosts_.size(), std::vector<Arrival>(waves_.size()));
     for (size_t t = 0; t < waves_.size(); ++t) {
-      const HostEdge& first = trees_.trees[t].front();  // all edges from host 0 have one lane
+      const HostEdge& first = trees_.trees[t].front();  // all of the tree's edges from host 0 have one lane
       arrivals_[0][t] = {PortAt(hosts_, 0, first.lane).gpu, deal_steps_, backwards_ || cross_in_turns_};
       for (size_t e = 0; e < trees_.trees[t].size(); ++e) {
         const HostEdge& edge = trees_.trees[t][e];
@@ -87,15 +88,15 @@ class Writer {
   }
 
  private:
-  // Where a tree's chunks are in a host, and the step in which they can go on.
+  // The GPU at which a tree's chunks enter a host, and the step in which that GPU can send them on.
   struct Arrival {
     Rank gpu;
     int32_t step = 0;
-    bool in_turns = false;  // they come a step a wave, and go on so
+    bool in_turns = false;  // the waves come, and go on, one step apart
   };
 
-  // In a host that sends no chunk of a tree on, the GPUs get the tree's chunks after those that the host
-  // sends on.
+  // Delays a tree's chunks inside hosts that send the tree to no other host, until the tree has reached its
+  // last host. Chunks that a host sends on then go first.
   void PutLeavesLast() {
     for (size_t t = 0; t < waves_.size(); ++t) {
       std::vector<bool> sends(hosts_.size(), false);
@@ -140,8 +141,8 @@ class Writer {
       Add(tree, wave, together, from.gpu, to.gpu, path, step + wave);
   }
 
-  // A GPU that receives at the rate of a lane may be too slow to send that on to each GPU of its host.
-  // Returns the links of a multicast through the host's switch for this case.
+  // Returns the links of a multicast from the GPU to its host's other members. Returns nullopt if the GPU can
+  // send each of them all that a lane brings, or if no switch multicasts.
   StatusOr<std::optional<std::vector<LinkId>>> Multicast(size_t h, Rank gpu,
                                                          const std::vector<Rank>& others) {
     if (others.empty()) return std::optional<std::vector<LinkId>>();
@@ -170,7 +171,7 @@ class Writer {
     return OkStatus();
   }
 
-  // Searches from a rank, unless the last search was that one.
+  // Searches from a rank unless the last search did. Returns an error if no way leads to the rank `to`.
   Status SearchFrom(Rank from, Rank to, HostSearch& search) {
     std::optional<Rank>& last = &search == &search_ ? last_search_ : last_helper_;
     if (last != from) search.Run(from, false);
@@ -182,14 +183,14 @@ class Writer {
         engine_, from.value, to.value));
   }
 
-  // Switches that join the GPUs alike carry as much of each other when sources, destinations and waves take
-  // turns: these make a Latin square for each wave.
+  // Returns a best way. Equally good ways, such as one through each switch, take turns by source +
+  // destination + wave. For each wave the ways are then a Latin square, which loads the switches evenly.
   std::vector<LinkId> WayInside(Rank from, Rank to, int32_t wave, const HostSearch& search) const {
     return search.Way(topology_.NodeOf(to), static_cast<size_t>(from.value) + static_cast<size_t>(to.value) +
                                                 static_cast<size_t>(wave));
   }
 
-  // Adds what spreads all trees' chunks inside a host.
+  // Adds the transfers that spread the chunks of all trees inside a host.
   Status Inside(size_t h) {
     const std::vector<Rank>& gpus = hosts_[h].gpus;
     std::vector<size_t> order(waves_.size());
@@ -197,7 +198,7 @@ class Writer {
     std::ranges::stable_sort(order, {}, [&](size_t t) { return arrivals_[h][t].gpu; });
     sent_.assign(gpus.size(), 0);
     speed_.assign(gpus.size(), 0);
-    // What every GPU sends if no chunk takes a helper. The root's link is better spared for the next wave.
+    // Counts what every GPU sends if no helper spreads a chunk for it (Spread). The root also deals chunks.
     for (size_t t = 0; t < waves_.size(); ++t) {
       const Rank gpu = arrivals_[h][t].gpu;
       const double fan = static_cast<double>(std::ssize(gpus) - (h == 0 && gpu != root_ ? 2 : 1));
@@ -216,7 +217,7 @@ class Writer {
         continue;
       }
       for (Rank r : others) XCCL_RETURN_IF_ERROR(SearchFrom(gpu, r, search_));
-      // Takes turns at the first receiver, so that the receivers are evenly busy.
+      // Each GPU begins with the member after itself, so that the receivers are evenly busy.
       std::rotate(others.begin(), std::ranges::upper_bound(others, gpu), others.end());
       XCCL_RETURN_IF_ERROR(Spread(h, t, gpu, others));
     }
@@ -226,7 +227,7 @@ class Writer {
   size_t IndexOf(size_t h, Rank r) const {
     return static_cast<size_t>(std::ranges::lower_bound(hosts_[h].gpus, r) - hosts_[h].gpus.begin());
   }
-  // Returns the time of what a GPU sends inside its host, if it sends `weight` more.
+  // Returns the time that a GPU needs for all that it sends inside its host, if it sends `weight` more.
   double BusyWith(size_t h, Rank r, double weight, HostSearch& search) {
     const size_t i = IndexOf(h, r);
     if (speed_[i] == 0)
@@ -234,11 +235,12 @@ class Writer {
     return (sent_[i] + weight) / speed_[i];
   }
 
-  // Sends a tree's chunks from a GPU to the other members of its host.
+  // Sends a tree's chunks from a GPU to the other members of its host. If the GPU is busy for longer than a
+  // lane, it sends a chunk only to a helper: a less busy member, which sends the chunk to the rest.
   Status Spread(size_t h, size_t tree, Rank gpu, const std::vector<Rank>& others) {
     const double fan = static_cast<double>(others.size());
     const double longest = LaneTime();
-    int32_t from = 0;  // waves from here on go straight to all others
+    int32_t from = 0;  // the first wave that is not written yet; `by` spreads it and the waves up to now
     std::optional<Rank> by;
     const auto flush = [&](int32_t to) -> Status {
       if (!arrivals_[h][tree].in_turns) return SpreadBy(tree, {from, to - from}, gpu, by, others, h);
@@ -250,6 +252,7 @@ class Writer {
       const double weight = static_cast<double>(waves_[tree][static_cast<size_t>(wave)]);
       std::optional<Rank> helper;
       const double busy = BusyWith(h, gpu, 0, search_);
+      // The root hands chunks to helpers even if it is not busy, because it also deals out the next waves.
       if (others.size() > 1 && (busy > longest || (h == 0 && gpu == root_))) {
         double least = busy;
         for (Rank r : others) {
@@ -290,7 +293,7 @@ class Writer {
     return OkStatus();
   }
 
-  // Returns the time that a lane needs for its share of all data, if shares are equal.
+  // Returns the time that a lane needs for its share of the data, if all shares are equal.
   double LaneTime() const {
     return static_cast<double>(total_) / static_cast<double>(waves_.size()) / LaneRate(hosts_);
   }
@@ -303,7 +306,7 @@ class Writer {
   const Waves& waves_;
   const bool backwards_;
   bool in_turns_ = false;        // lanes of a host share a port
-  bool cross_in_turns_ = false;  // or streams share links between switches
+  bool cross_in_turns_ = false;  // in_turns_, or streams share links between switches
   const std::string_view engine_;
   HostSearch search_, helpers_;
   std::optional<Rank> last_search_, last_helper_;
@@ -312,7 +315,7 @@ class Writer {
   int32_t deal_steps_ = 0;
   int64_t total_ = 0;                           // weight of all chunks
   std::vector<std::vector<Arrival>> arrivals_;  // by host, then tree
-  std::vector<double> sent_, speed_;            // by member of the host at hand
+  std::vector<double> sent_, speed_;            // weight and weight ÷ time, by member of the host at hand
   Schedule schedule_;
 };
 

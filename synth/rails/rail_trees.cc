@@ -1,15 +1,16 @@
-// 1. Hosts are cut into lanes: equal shares of their ways to the fabric (hosts.h).
-// 2. Shapes of plans are listed with closed-form times. Disjoint trees use all lanes all the time and are as
-// deep as log_lanes(hosts); they win where bytes count. Equal trees send on each lane to many hosts in turn,
-// with fewer levels; they win where latency counts.
-// 3. Disjoint trees get ways through the fabric. Streams that share a link there take turns. Other lanes, and
-// trees that leave groups of hosts seldom, are tried where links are then held for longer than lanes.
-// 4. The shape with the least time is written down (lane_plan.h). A reduction is the broadcast on the
-// reversed machine, played backwards.
+// 1. LaneCuts finds the ways to cut the hosts' ports into lanes (hosts.h).
+// 2. Shapes lists shapes of plans with their times by formulas. Disjoint trees use all lanes all the time and
+//    are log_lanes(hosts) deep; they win where bytes count. Equal trees send on each lane to many hosts in
+//    turn and have fewer levels; they win where latency counts.
+// 3. RoutedTrees finds ways through the fabric for the trees. Streams that share a link there take turns. If
+//    they hold a link for longer than a lane takes, trees that leave groups of hosts seldom are tried, and
+//    other lanes (BestOf).
+// 4. PlanOf writes the fastest shape as a schedule (lane_plan.h). A reduction is the broadcast on the
+//    reversed machine, played backwards.
 //
-// Waves. The root deals the data to the GPUs of its host over one link. A lane idles until its first chunk is
-// dealt, so chunks are short at first. Each wave may be longer than the one before if the root's link is
-// faster than the lanes together. A tree that starts later carries less.
+// Waves: the root deals the data to the GPUs of its host over one link, and a lane idles until its first
+// chunk is dealt. Chunks are therefore short at first. Each wave may be longer than the one before if the
+// root's link is faster than all lanes together. A tree that starts later carries less data.
 #include "synth/rails/rail_trees.h"
 
 #include <fmt/core.h>
@@ -39,15 +40,15 @@ namespace {
 
 constexpr std::string_view kName = "rail-trees";
 constexpr int64_t kLeastSegment = kFineSegmentBytes;  // shorter pieces are not cut for pipelining
-// The waves of a tree. If each is a fifth longer than the one before, as on eight lanes of which the root's
-// GPU has one, the first of ten has 4 % of the data, and more waves gain less than 1 %.
+// The number of growing waves of a tree. On eight lanes, of which the root's GPU has one, each wave may be a
+// fifth longer than the one before. The first of ten waves then has 4 % of the data, and more waves gain less
+// than 1 %.
 constexpr int32_t kWaves = 10;
-// A transfer of a broadcast takes all waves of a tree. Simulations and proofs then need about 220 bytes a
-// move: 3.5 GiB.
+// The most moves of a broadcast. Its transfers take all waves of a tree at once, so that simulations and
+// proofs need about 220 bytes a move: 3.5 GiB.
 constexpr int64_t kMostMoves = 4 * kMostTransfers;
-constexpr double kWeight = 10'000;  // of the longest chunk
-// Lanes on one port take turns, a chunk each. Chunks are so short that waiting for turns costs at most this
-// part of the time, as filling does in a simulation.
+constexpr double kWeight = 10'000;  // weight of the longest chunk
+// Lanes on one port take turns, chunk by chunk. The most time that turns may cost, as a fraction of all time.
 constexpr double kTurns = 1.0 / 64;
 
 struct Shape {
@@ -60,13 +61,13 @@ struct Shape {
   double time_ps = 0;
 };
 
-// A machine on which to broadcast: that of the request, or the reversed one for a reduction.
+// The machine for the broadcast: the request's machine, or the reversed machine for a reduction.
 struct Machine {
   std::unique_ptr<const Topology> reversed;
   const Topology* topology = nullptr;
   std::vector<RailHost> hosts;
   double cross_ps = 0, inside_ps = 0;  // latency between two hosts, and inside one
-  double inside_bytes_per_s = 0;       // of the slower of the root and a member of the next host
+  double inside_bytes_per_s = 0;       // of the root or of a member of the next host, the slower of the two
 };
 
 double Seconds(double bytes, double bytes_per_s) { return bytes / bytes_per_s; }
@@ -103,8 +104,9 @@ StatusOr<std::shared_ptr<const Machine>> MachineOf(const SynthesisRequest& reque
   return std::shared_ptr<const Machine>(std::move(machine));
 }
 
-// Returns the relative lengths of at most `most` waves that grow by `growth`, for a tree of `bytes`. If the
-// plan is played backwards, they grow and shrink again: its first sums are those of the last wave.
+// Returns the relative lengths of at most `most` waves for a tree of `bytes`. Each wave is `growth` times as
+// long as the one before. If the plan is played backwards, waves grow and then shrink again, because the last
+// wave then makes the first sums.
 std::vector<double> WavesOf(double bytes, double growth, bool backwards, int64_t most) {
   const auto count = static_cast<int32_t>(std::clamp(bytes / kLeastSegment, 1.0, static_cast<double>(most)));
   std::vector<double> waves;
@@ -116,9 +118,9 @@ std::vector<double> WavesOf(double bytes, double growth, bool backwards, int64_t
   return waves;
 }
 
-// Returns by how much a wave may be longer than the one before, if the root's link is `faster` times as fast
-// as the lanes that it feeds. The first waves have few others before them that keep lanes busy, hence the two
-// thirds.
+// Returns the length of a wave ÷ the length of the wave before, if the root's link is `faster` times as fast
+// as the lanes that it feeds. The factor 2/3 slows the growth, because few waves before the first ones keep
+// the lanes busy.
 double GrowthOf(double faster) { return 1 + 2.0 / 3 * (std::clamp(faster, 1.0, 2.0) - 1); }
 
 class Shapes {
@@ -130,8 +132,7 @@ class Shapes {
         hosts_(static_cast<int32_t>(machine.hosts.size())),
         members_(request.collective->num_members()) {}
 
-  // Returns the time of disjoint trees of so many levels whose streams fill links between switches for
-  // `busiest` times as long as they fill their lanes.
+  // Returns the time of disjoint trees of `levels` levels. `busiest` is as in TreeRoutes.
   double DisjointPs(const Shape& shape, int32_t levels, double busiest) const {
     const LaneCut& cut = shape.cut;
     const auto lane = static_cast<double>(cut.bandwidth_bytes_per_s);
@@ -143,8 +144,8 @@ class Shapes {
            levels * (machine_.cross_ps + machine_.inside_ps + 2e12 * Seconds(segment, lane) + TurnsPs(shape));
   }
 
-  // Returns the shape with waves in which so many streams that share links take turns, unless turns would
-  // then cost more than the data.
+  // Returns the shape with waves so short that `streams` streams that share a link can take turns. Returns
+  // the shape unchanged if turns would cost more time than the data.
   Shape InTurns(const Shape& shape, int32_t levels, int32_t streams) const {
     if (streams <= shape.turns || request_.limits.chunks) return shape;
     Shape made = shape;
@@ -257,7 +258,7 @@ Waves WeightsOf(const Shape& shape, const Machine& machine, const SynthesisReque
   return waves;
 }
 
-// Trees of hosts with the ways between them, and the shape that is then the best.
+// Trees of hosts with their ways through the fabric, and the shape and time that these ways allow.
 struct Routed {
   HostTrees trees;
   TreeRoutes routes;
@@ -281,7 +282,7 @@ StatusOr<Routed> RoutedTrees(const Shape& shape, const Machine& machine, const S
   const auto count = static_cast<int32_t>(hosts.size());
   XCCL_RETURN_IF_ERROR(route(shape.is_disjoint ? DisjointTrees(count, shape.cut.lanes)
                                                : EqualTrees(count, shape.trees, shape.fanout)));
-  // Trees that leave groups of hosts seldom are deeper, and are made where streams of others share links.
+  // NestedTrees leave groups of hosts seldom but are deeper, so they are tried if other trees share links.
   if (shape.is_disjoint && best->routes.busiest > 1 + kRounding) {
     const std::vector<std::vector<int32_t>> groups = HostGroups(*machine.topology, hosts);
     if (!groups.empty()) XCCL_RETURN_IF_ERROR(route(NestedTrees(count, groups, shape.cut.lanes)));
@@ -313,8 +314,9 @@ StatusOr<Synthesis> PlanOf(const Routed& routed, const Machine& machine, const S
                                shape.is_disjoint ? "disjoint" : "equal", hosts.size())};
 }
 
-// Returns the first shape with its trees, or one of disjoint trees on other lanes if streams share links less
-// with that. The shapes are in the order of their times on links that no streams share, which are no longer.
+// Returns the first shape with its trees, or a later shape of disjoint trees on other lanes if that is
+// faster. Shapes come in the order of their times on links that no streams share. Sharing only makes a shape
+// slower, so the search ends at a shape whose time is not below the best.
 StatusOr<Routed> BestOf(const Machine& machine, const std::vector<Shape>& shapes,
                         const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(Routed best, RoutedTrees(shapes.front(), machine, request));
@@ -327,7 +329,8 @@ StatusOr<Routed> BestOf(const Machine& machine, const std::vector<Shape>& shapes
   return best;
 }
 
-// Makes the plan of the best shape within the limit of steps.
+// Makes the plan of the best shape. If that has too many steps, makes the plan of the first shape within the
+// limit of steps.
 StatusOr<Synthesis> MakeOn(const Machine& machine, const std::vector<Shape>& shapes,
                            const SynthesisRequest& request) {
   StepBudget steps(kName, request);
@@ -355,7 +358,7 @@ StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(std::vector<Shape> shapes, ShapesOf(*machine, request));
   const Shape& best = shapes.front();
   const int64_t chunks = request.limits.chunks ? *request.limits.chunks : best.trees * std::ssize(best.waves);
-  // An estimate below the bound would look like the promise of a search.
+  // `auto` takes a time up to the bound for the promise of a search, so an estimate must be above the bound.
   XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
   Offer offer{.time_ps = std::max(best.time_ps, static_cast<double>(bound.bound_ps) + 1),
               .work = chunks * request.collective->num_members()};

@@ -1,20 +1,22 @@
-// DisjointTrees. d is the number of lanes. Hosts 1.. form blocks of d hosts; in tree t, only the t-th host of
-// a block has children. A range of blocks is entered at the t-th host of one block, its head. The head sends
-// to the heads of up to d equal parts of the other blocks, and with what is left to hosts of its own block.
-// By induction one send is left over in every range. The parts' left-over sends serve the rest of the head's
-// block, all but one, which is the range's own. The last hosts, fewer than d, hang below the head of all
-// blocks as a small tree that starts at another host for each t, so that none of them sends more than d
-// times.
+// DisjointTrees. d is the number of lanes, so a host may send d times. Hosts from 1 on form blocks of d
+// hosts. In tree t, only the t-th host of a block has children. Each tree is made of ranges of blocks:
+// 1. The tree enters a range at the t-th host of one of its blocks, the range's head.
+// 2. The head sends to the heads of up to d equal parts of the other blocks. With the sends that are left, it
+//    serves hosts of its own block.
+// 3. Every part leaves one send over, by induction. The left-over sends of the parts serve the rest of the
+//    head's block. One of them is not needed: the send that the range leaves over.
+// 4. The last hosts, fewer than d, hang below the head of all blocks as a small tree. It starts at another
+//    host in each tree, so that no host sends more than d times.
 //
-// The edges of all trees are a bipartite graph, senders against receivers, with at most d edges at each side
-// of a host. It has a proper colouring of its edges in d colours (König, 1916), found along alternating
-// paths. The colours are the lanes.
+// The edges of all trees are a bipartite graph of senders and receivers, with at most d edges at each side of
+// a host. Colour finds a colouring of the edges in d colours (König, 1916) along alternating paths. The
+// colours are the lanes.
 //
-// NestedTrees. A unit is a host, or a group of units. Each tree enters a unit once, and a unit has d sends to
-// other units. A host has them anyway. A group of n units with d sends each is served by DisjointTrees over
-// its units and one more in the place of the sender outside, who makes d of the n × d sends. So d sends of
-// the units are left over, and they are the group's sends to other groups. Then groups are joined in the same
-// way. A send is taken from the host of the unit that has the data first.
+// NestedTrees. A unit is a host or a group of units. Each tree enters a unit once, and a unit has d sends to
+// other units. A host has d sends in any case. A group of n units uses DisjointTrees over n + 1 hosts: its
+// units, and the sender outside, who makes d of the n × d sends that reach the units. The units' sends number
+// n × d as well, so d of them are left over: the group's sends to other groups. Groups are then joined in the
+// same way. The host of a unit that has the data first makes the send.
 //
 // Trees of disjoint inner nodes: SplitStream (Castro et al., SOSP 2003); for two trees Sanders, Speck and
 // Traeff, 2009.
@@ -27,7 +29,7 @@
 namespace xccl {
 namespace {
 
-// The small trees of the last hosts: tree t begins with host t × stride of them.
+// The shape of the small trees of the last hosts. Tree t begins with host t × stride of these hosts.
 struct RestTrees {
   int32_t fanout = 1, stride = 1;
 };
@@ -50,15 +52,16 @@ class DisjointTree {
     edges_.push_back({parent, child, 0, level_[static_cast<size_t>(child)]});
   }
 
-  // Returns how many of `parts` parts are before the head, which has `before` of the other blocks before it.
+  // Returns how many of the `parts` parts of the other blocks come before the head's block, if `before` of
+  // the `others` other blocks do.
   static int32_t PartsBefore(int32_t before, int32_t others, int32_t parts) {
     if (before == 0) return 0;
     const auto share = static_cast<int32_t>((int64_t{before} * parts + others / 2) / others);
     return before == others ? parts : std::clamp(share, 1, std::max(1, parts - 1));
   }
 
-  // Adds the tree over blocks [low, high) and returns the host with the send that is left over. The head of
-  // all blocks uses it for the last hosts, so its range has none, and the result is meaningless.
+  // Adds the tree over blocks [low, high) and returns the host with the left-over send. If these are all
+  // blocks, the last hosts take that send, and the result is meaningless.
   int32_t AddRange(int32_t low, int32_t high, int32_t parent) {
     const bool serves_rest = rest_ > 0 && low == 0 && high == blocks_;
     const int32_t left = d_ - (serves_rest ? 1 : 0);  // sends of the head to other blocks, at most
@@ -104,7 +107,7 @@ class DisjointTree {
 };
 
 // Returns the small trees of the largest fan-out with which no host sends more than `lanes` times in all
-// trees. Trees begin with hosts in a row, or behind those that have children in the tree before.
+// trees. A tree begins one host after the tree before, or after all hosts that have children in that tree.
 RestTrees TreesOfRest(int32_t rest, int32_t lanes) {
   for (int32_t fanout = rest; fanout > 1; --fanout) {
     for (const int32_t stride : {1, (rest - 2) / fanout + 1}) {
@@ -118,8 +121,8 @@ RestTrees TreesOfRest(int32_t rest, int32_t lanes) {
   return {};
 }
 
-// Colours edges so that no two at one side of a host have one colour. Requires: at most `colours` edges at
-// each.
+// Chooses the lanes (colours) so that no two edges that leave a host, and no two edges that enter a host,
+// have the same colour. Requires: at most `colours` edges leave a host, and at most as many enter it.
 void Colour(int32_t hosts, int32_t colours, HostTrees& trees) {
   // By host and colour: the edge that leaves, or enters, the host.
   std::vector<HostEdge*> out(static_cast<size_t>(hosts) * static_cast<size_t>(colours), nullptr), in = out;
@@ -131,8 +134,8 @@ void Colour(int32_t hosts, int32_t colours, HostTrees& trees) {
   };
   for (size_t t = 0; t < trees.trees.size(); ++t) {
     for (HostEdge& edge : trees.trees[t]) {
-      int32_t both = -1, from = -1,
-              to = -1;  // colours that are free at both ends, at the parent, at the child
+      // Colours that are free at both ends of the edge, at the parent, and at the child.
+      int32_t both = -1, from = -1, to = -1;
       for (int32_t i = 0; i < colours && both < 0; ++i) {
         const int32_t c = (static_cast<int32_t>(t) + i) % colours;
         const bool at_parent = is_free(out, edge.parent, c), at_child = is_free(in, edge.child, c);
@@ -141,8 +144,8 @@ void Colour(int32_t hosts, int32_t colours, HostTrees& trees) {
         if (at_child && to < 0) to = c;
       }
       if (both < 0) {
-        // Swaps the two colours along the path of edges that enters the child with the parent's colour. The
-        // path cannot end at the parent, since the graph is bipartite.
+        // Swaps the colours `from` and `to` along the path that enters the child on an edge of colour `from`
+        // and alternates between them. The path cannot end at the parent, because the graph is bipartite.
         std::vector<HostEdge*> path;
         for (HostEdge* at = in [cell(edge.child, from)]; at != nullptr;) {
           path.push_back(at);
@@ -179,17 +182,17 @@ HostTrees Uncoloured(int32_t hosts, int32_t lanes) {
   return made;
 }
 
-// A send of a unit that is left over: the host that makes it, and the part of the unit in which that is.
+// A left-over send of a unit: the host that makes it, and the part of the unit that the host is in.
 struct Send {
   int32_t host = 0;
   size_t part = 0;
 };
 
-// A host, or a group of units, its parts.
+// A host, or a group of units, which are the group's parts.
 struct Unit {
   int32_t first = 0;             // its first host
-  std::vector<int32_t> entry;    // by tree: the host where it enters
-  std::vector<int32_t> leaving;  // by tree: edges that leave it
+  std::vector<int32_t> entry;    // by tree: the host at which the tree enters the unit
+  std::vector<int32_t> leaving;  // by tree: number of edges that leave the unit
   std::vector<Send> sends;
   std::vector<Unit> parts;
 };
@@ -209,9 +212,10 @@ class Nest {
             {}};
   }
 
-  // Serves all units of a group from outside, or from its first unit if that has the root.
+  // Joins units to a group. Adds the edges that serve all units from a sender outside the group, or from the
+  // first unit if the root is in the group.
   Unit Join(std::vector<Unit> units, bool has_root) {
-    const int32_t outside = has_root ? 0 : 1;  // then number 0 is the sender outside
+    const int32_t outside = has_root ? 0 : 1;  // 1: number 0 is the sender outside
     Unit group{units[0].first, units[0].entry, std::vector<int32_t>(static_cast<size_t>(lanes_), 0), {}, {}};
     if (units.size() > 1 || !has_root) {
       const HostTrees trees = Uncoloured(static_cast<int32_t>(units.size()) + outside, lanes_);
@@ -246,16 +250,16 @@ class Nest {
  private:
   int32_t& Parent(int32_t host, size_t tree) { return parent_[tree][static_cast<size_t>(host)]; }
 
-  // Returns how many edges lead to the host from where the tree enters what is joined so far.
+  // Returns the host's depth in the tree, as far as units are joined already.
   int32_t DepthOf(int32_t host, size_t tree) const {
     int32_t depth = 0;
     while ((host = parent_[tree][static_cast<size_t>(host)]) >= 0) ++depth;
     return depth;
   }
 
-  // Uses up a send of the unit, and returns the host that then can send the tree to another unit. The host of
-  // the send may have the data late. Then it serves a part of the unit that no edge leaves, and whose sender
-  // has the data earlier and is the one that is returned.
+  // Uses up the unit's earliest left-over send, and returns the host that sends the tree to another unit. If
+  // an earlier host feeds a part that no edge leaves, the two swap: the send feeds that part, and the earlier
+  // host is returned.
   int32_t TakeSend(size_t tree, Unit& unit) {
     const auto next =
         std::ranges::min_element(unit.sends, {}, [&](const Send& s) { return DepthOf(s.host, tree); });

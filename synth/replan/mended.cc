@@ -1,6 +1,6 @@
-// 1. FindMissingLinks: the machine as it was before links failed, links got slow or hosts were lost.
+// 1. FindWhole finds the whole machine: as it was before links failed, links got slow or hosts were lost.
 // 2. The default engine makes plans for that machine, the fastest first.
-// 3. Replan repairs them for the machine that is left. Plans that are no trees cannot be repaired.
+// 3. Replan repairs these plans for the machine that is left. Plans that are no trees cannot be repaired.
 #include "synth/replan/mended.h"
 
 #include <fmt/core.h>
@@ -27,13 +27,14 @@ namespace {
 
 constexpr std::string_view kName = "mended";
 
-// The machine as it was, and the collective of all its ranks.
+// The whole machine, and the collective of all its ranks.
 struct Whole {
   Topology topology;
   Collective collective;
 };
 
-// The moves of a plain plan: a chunk of every rank goes to all ranks, or comes from them, or both.
+// Returns the number of moves of a plain plan: a chunk of every rank goes to all ranks, or comes from them,
+// or both.
 int64_t MovesOf(const Collective& collective) {
   const int64_t n = collective.num_members();
   return (IsAllreduce(collective.kind()) ? 2 : 1) * n * n;
@@ -109,13 +110,13 @@ StatusOr<Synthesis> PlanOn(const Whole& whole, const SynthesisRequest& request, 
 Engine MendedEngine(EngineTable table) {
   return {.name = kName,
           .summary = "the machine's plan before links failed or hosts were lost, repaired; not exact",
-          // Rooted plans need no symmetry, and trees of all pairs of ranks are too many to repair.
+          // Plans of rooted collectives need no symmetric machine. Alltoalls have too many trees to repair.
           .kinds = {CollectiveKind::kAllreduce, CollectiveKind::kAllgather, CollectiveKind::kAllgatherv,
                     CollectiveKind::kReduceScatter, CollectiveKind::kReduceScatterv},
           .offer = [table](const SynthesisRequest& request) -> StatusOr<Offer> {
             XCCL_ASSIGN_OR_RETURN(Whole whole, FindWhole(request));
             XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
-            // As a search does, it promises the bound.
+            // Promises nearly the bound, because only the repaired plan tells its time.
             Offer offer{.time_ps = kNear * static_cast<double>(bound.bound_ps),
                         .work = MovesOf(*request.collective),
                         .fills_budget = true};

@@ -1,4 +1,5 @@
-// Plans for a machine that lacks links or hosts of a regular one: the plan of the whole machine, repaired.
+// The engine `mended`, for a machine that lacks links or hosts of a regular machine. It repairs a plan that
+// another engine makes for the whole machine.
 #pragma once
 
 #include "synth/common/synthesizer.h"

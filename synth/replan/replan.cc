@@ -25,7 +25,8 @@
 namespace xccl {
 namespace {
 
-// The number of links that balancing may look at for each place in a tree: a few searches around each edge.
+// The number of links that balancing may look at for each place in a tree (trees.h): a few searches around
+// each edge.
 constexpr int64_t kWorkPerSlot = 20;
 
 IdVector<NodeId, std::optional<NodeId>> RenameNodes(const Topology& old, const Topology& now) {

@@ -24,9 +24,9 @@
 namespace xccl::replan {
 namespace {
 
-// Least number of trees on the fullest link. One tree too many then costs at most 1/24 of a link's time.
+// The least number of trees on the fullest link. One tree too many then costs at most 1/24 of a link's time.
 constexpr int64_t kFewTrees = 24;
-// Least number of chunks of a reduction that copies follow. n chunks keep a pipeline idle for 1/n of its
+// The least number of chunks of a reduction that copies follow. n chunks keep a pipeline idle for 1/n of its
 // time.
 constexpr int32_t kFewWaves = 8;
 
@@ -409,7 +409,7 @@ class Writer {
         empty = false;
         last = std::max(last, step);
       }
-      // The step of r's own edge.
+      // r's own edge goes after all edges that lead to r.
       step_[static_cast<size_t>(r)] = std::max(trees_.At(t, r).step, last + 1);
       if (trees_.At(t, r).next == kRoot) ready_ = last + 1;
     }

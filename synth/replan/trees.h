@@ -29,7 +29,8 @@ struct Place {
   int32_t step = 0;        // earliest step of the edge; 0 if unknown
 };
 
-// Chunks of one part that take the same paths. One such set of chunks may be dealt out to several trees.
+// A tree of chunks of one part that take the same paths. The chunks with the same paths may be dealt out to
+// several trees.
 struct Tree {
   bool sums = false;  // data flows to the root; if false, away from the root
   // Chunks of the new collective. A tree of sums and a tree of copies of the same chunks list the chunks
@@ -62,11 +63,11 @@ struct Renaming {
 // Returns the trees of a plan's schedule in the new names. Edges over lost links or ranks are cut off. If a
 // root is gone, the first rank whose edge led to it takes its place; a tree of copies after sums takes the
 // rank with the sum as its root. If links carry few trees, the chunks of a tree are dealt out to several
-// trees. Chunks are cut if there are too few of them for that, or too few for a pipeline of sums and copies.
-// The new chunks are the old chunks of the parts that are left, each in its pieces. Requires: `schedule` is
-// plain, normalized and verifies. Errors: kInvalidInput if a chunk's transfers are no trees ("rank 3 sends
-// two partial sums of chunk 0"), and for switches that multicast or reduce; kLimit. Cost: linear in transfers
-// × chunks each moves, and in places.
+// trees. Chunks are cut into pieces if there are too few chunks for that, or too few for a pipeline of sums
+// and copies. The new chunks are the pieces of the old chunks of the parts that are left. Requires:
+// `schedule` is plain, normalized and verifies. Errors: kInvalidInput if a chunk's transfers are no trees
+// ("rank 3 sends two partial sums of chunk 0"), and for switches that multicast or reduce; kLimit. Cost:
+// linear in transfers × chunks each moves, and in places.
 StatusOr<Trees> TreesOf(const Schedule& schedule, const Collective& collective, const Topology& old,
                         const Renaming& renaming, int32_t new_ranks);
 

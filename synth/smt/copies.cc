@@ -4,10 +4,10 @@
 //   here(c, r, s)   rank r holds chunk c when step s begins
 //
 // EncodeChunk() adds the constraints, each with its family's name: holds, arrives, once, needs. EncodeEmpty()
-// adds more for sums. A variable that cannot be true is not made: a chunk reaches a rank no sooner than the
-// distance allows, and must still reach a needer in the steps that remain. Questions about symmetric
-// schedules have one variable for all images of a send. All variables are Boolean and all sums are sums of
-// Booleans, for Z3's finite-domain solver.
+// adds further constraints for copies that run backwards as sums. A variable that cannot be true is not made:
+// a chunk reaches a rank no sooner than the distance allows, and must still reach a needer in the steps that
+// remain. Questions about symmetric schedules have one variable for all images of a send. All variables are
+// Boolean and all sums are sums of Booleans, for Z3's finite-domain solver.
 #include "synth/smt/copies.h"
 
 #include <fmt/core.h>
@@ -71,7 +71,7 @@ class CopyEncoding final : public StepEncoding {
   const CopyProblem& problem_;
   std::vector<Image> used_;                         // only the identity if not symmetric
   std::vector<std::vector<int32_t>> chunk_images_;  // [image][chunk]
-  // By (chunk, edge) and by (chunk, rank): the least image, which stands for all images.
+  // By (chunk, edge) and by (chunk, rank): the least image. Its variable stands for all images.
   std::vector<size_t> sent_orbit_, here_orbit_;
   std::vector<std::vector<std::optional<z3::expr>>> sent_, here_;  // [step][orbit]
 };

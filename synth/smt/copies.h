@@ -9,10 +9,11 @@
 
 namespace xccl::smt {
 
-// Makes the question. `machine`, `problem` and `images`, a group that keeps the problem, must outlive the
-// question. Requires: steps <= rounds. With `symmetric`, the question is only about schedules that the images
-// map to themselves. It has far fewer variables, but a refusal proves nothing. With `named`, a Core can name
-// every constraint on a link, on a rank's need or on the rounds. The solver is then slower.
+// Makes the question. `images` is a group of symmetries that map the problem to itself. `machine`, `problem`
+// and `images` must outlive the question. Requires: steps <= rounds. With `symmetric`, the question is only
+// about schedules that the images map to themselves. It has far fewer variables, but a refusal proves
+// nothing. With `named`, a Core can name every constraint on a link, on a rank's need or on the rounds. The
+// solver is then slower.
 SolverQuestion CopyQuestion(const Machine& machine, const CopyProblem& problem,
                             const std::vector<Image>& images, int32_t steps, int32_t rounds, bool symmetric,
                             bool named = false);
@@ -21,8 +22,8 @@ SolverQuestion CopyQuestion(const Machine& machine, const CopyProblem& problem,
 // large.
 int64_t EncodingSize(const Machine& machine, const CopyProblem& problem, int32_t steps);
 
-// Asks for symmetric schedules and for all schedules alternately, and doubles the work each time. The making
-// of a question counts as work too. Requires that the steps reach every needer.
+// Asks for symmetric schedules and for all schedules alternately, with twice as much work each time. Making a
+// question counts as work too. Requires that the steps reach every needer.
 StatusOr<Answer> DecideCopies(const Machine& machine, const CopyProblem& problem,
                               const std::vector<Image>& images, int32_t steps, int32_t rounds,
                               const SolveLimits& limits);

@@ -11,7 +11,7 @@
 namespace xccl::smt {
 
 // Asks the solver and stores its schedule in `outcome`. If the schedule gives ranks different roundings of a
-// sum, does not store it and returns kStopped.
+// sum and the request does not allow that, sets outcome.divergent instead and returns kStopped.
 StatusOr<Verdict> Decider::AskForSums(SolverQuestion question, int32_t chunks, int64_t work,
                                       Outcome& outcome) {
   XCCL_ASSIGN_OR_RETURN(const Answer answer, question.Ask(LimitsOf(work)));
@@ -52,8 +52,8 @@ StatusOr<Outcome> Decider::AskSums(const Question& question, int64_t work) {
                              .status());
     if (outcome.made) return outcome;
   }
-  // The searches below mostly find schedules in which every rank adds in an order of its own. The request
-  // then rejects the schedule.
+  // The searches below mostly find schedules in which every rank adds in its own order. The request does not
+  // allow such schedules.
   if (!thorough_ && !request_.allow_divergent && order > 0) return outcome;
   const int64_t sum_size = SumSize(machine_, problem, steps);
   if (group.size() > 1 && !IsOver() && sum_size / order <= kMostVariables) {

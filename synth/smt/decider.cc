@@ -20,7 +20,8 @@ namespace xccl::smt {
 namespace {
 
 constexpr int64_t kDefaultWork = 20'000'000;  // limit of one request in Z3's resource units: a few seconds
-// Most ranks of an allreduce whose patterns are priced. Z3 then proves in seconds that no pattern is cheaper.
+// The most ranks of an allreduce whose patterns are priced (sum_prices.h). Z3 then proves in seconds that no
+// pattern is cheaper.
 constexpr int32_t kMostPricedRanks = 10;
 
 bool IsAllreduceOfAll(const Collective& collective, int32_t ranks) {
@@ -146,7 +147,8 @@ int64_t Decider::LeastRounds(int32_t steps, int32_t chunks) {
                    machine_.complete ? TotalSends(machine_, problem).rounds() : 0});
 }
 
-// A chunk crosses an edge at most once in a step, so more rounds than the sends of a step need do not help.
+// Returns the steps × the rounds of a step in which every chunk crosses every edge. A chunk crosses an edge
+// at most once in a step, so more rounds do not help.
 int64_t Decider::MostRounds(int32_t steps, int32_t chunks) const {
   const int64_t all = request_.collective->WithChunks(chunks).num_chunks();
   int64_t most = 1;
@@ -252,7 +254,7 @@ StatusOr<Outcome> Decider::AskCopies(const Question& question, int64_t work) {
   Outcome outcome;
   const CopyProblem& problem = ProblemOf(question.chunks);
   const int32_t last = static_cast<int32_t>(std::min<int64_t>(question.steps, question.rounds));
-  bool open = false;  // a smaller number of steps is undecided, and the last number does not decide it
+  bool open = false;  // some number of steps is undecided, and refuting `last` steps does not refute it
   for (int32_t steps = LeastSteps(); steps <= last && !IsOver(); ++steps) {
     if (LeastRounds(steps, question.chunks) > question.rounds) continue;
     Answer answer;

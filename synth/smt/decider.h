@@ -19,11 +19,11 @@
 
 namespace xccl::smt {
 
-// Most ranks of a machine that is served, and most elements of its group of translations.
+// The most ranks of a machine that is served, and the most elements of its group of translations.
 inline constexpr int32_t kMostRanks = 64;
-// Most chunks per part for which a decider that is not thorough searches all sums, not only symmetric ones.
-// Also the most chunks per part (for an allreduce, per part and rank) that are tried if the request sets no
-// number.
+// The most chunks per part for which a decider that is not thorough searches all sums, not only symmetric
+// ones. Also the most chunks per part (for an allreduce, per part and rank) that are tried if the request
+// sets no number.
 inline constexpr int32_t kFewChunks = 8;
 // If a request leads to several questions, one question may use 1/kShare of the work that is left.
 inline constexpr int32_t kShare = 16;
@@ -77,7 +77,7 @@ class Decider {
   int32_t FirstSteps() const;
   // Returns the fewest rounds that arithmetic allows in `steps` steps. Requires steps >= LeastSteps().
   int64_t LeastRounds(int32_t steps, int32_t chunks);
-  // Returns the rounds beyond which more rounds help no schedule of `steps` steps.
+  // Returns a number of rounds that is enough for every schedule of `steps` steps.
   int64_t MostRounds(int32_t steps, int32_t chunks) const;
   // Returns a bound on the rounds for one chunk per part, from cuts and prices alone. Without `steps` the
   // bound holds for any number of steps.
@@ -91,12 +91,12 @@ class Decider {
   // most the steps and rounds of the question.
   StatusOr<Outcome> Ask(const Question& question, int64_t work);
   const std::vector<Witness>& WitnessesOf(int32_t chunks);
-  // Returns constraints of a refuted question that cannot be met together: "load of 0->4; needs of rank 4;
-  // rounds". Returns "" if such constraints were not found.
+  // Returns constraints of a refuted question that no schedule meets together, such as "load of 0->4; needs
+  // of rank 4; rounds". Returns "" if none were found.
   std::string Conflict(const Question& question);
 
-  // A decider that is not thorough searches sums of many chunks only among symmetric schedules, and refutes
-  // them only by bounds.
+  // A decider that is not thorough searches sums of many chunks only among symmetric schedules. Only bounds
+  // then refute such a question.
   void SetThorough(bool thorough) { thorough_ = thorough; }
 
   // Returns the number of variables of the solver's smallest question with these chunks and steps. A question
@@ -112,7 +112,7 @@ class Decider {
   void Say(const std::string& what) const {
     if (request_.progress) request_.progress(what);
   }
-  int64_t too_large() const { return too_large_; }  // fewest variables of a question left out; 0: none
+  int64_t too_large() const { return too_large_; }  // fewest variables of a refused question; 0: none
   const SynthesisRequest& request() const { return request_; }
 
  private:

@@ -21,10 +21,10 @@
 namespace xccl::smt {
 namespace {
 
-// Most paths of one pair of GPUs. Every path is an edge with variables of its own.
+// The most paths of one pair of GPUs. Every path is an edge with variables of its own.
 constexpr size_t kMostPaths = 4;
-// Most nodes of all partial paths that the searches of all GPUs make: a fraction of a second. Nodes count
-// once per path.
+// The most nodes of all partial paths that the searches of all GPUs make: a fraction of a second. A node
+// counts once for each path.
 constexpr int64_t kMostNodesSeen = 1'000'000;
 
 class MachineMaker {

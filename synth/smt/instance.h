@@ -33,14 +33,14 @@ struct Machine {
   std::vector<std::vector<int32_t>> out, in;         // by rank: edges out of and into it
   std::vector<std::vector<int32_t>> users;           // by capacity: edges that use it
   std::vector<int64_t> in_per_round, out_per_round;  // by rank: most chunks into and out of it
-  int64_t bytes_per_s_of_one = 1;                    // bandwidth that carries one chunk in a round
-  int64_t alpha_ps = 0;                              // largest alpha + overhead of an edge: cost of a step
+  int64_t bytes_per_s_of_one = 1;                    // bandwidth of a link that carries one chunk in a round
+  int64_t alpha_ps = 0;                              // cost of a step: largest latency + overhead of an edge
   // True if every schedule of the machine is a schedule over `edges`. False if paths are too many or too long
   // to list, or if a switch multicasts or reduces. A search over incomplete edges proves nothing.
   bool complete = true;
   // True if a step of r rounds of copies can always be divided into two steps of r1 + r2 = r rounds. Holds if
   // a path uses at most two capacities, one out of its tail and one into its head: a bipartite multigraph of
-  // degree r is the sum of two of degrees r1 and r2. May not hold for longer paths.
+  // degree r is the sum of two such graphs of degrees r1 and r2. May not hold for longer paths.
   bool splits = true;
 };
 // Makes the machine. A round is the time of one chunk over a link whose bandwidth is the greatest common

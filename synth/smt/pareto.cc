@@ -18,8 +18,8 @@
 namespace xccl::smt {
 namespace {
 
-constexpr int32_t kMostChunks = 12;  // chunks per part, at most, if --chunks is not given: the divisors of 12
-                                     // halve, third and quarter a round
+// The most chunks per part if --chunks is not given. 12 has divisors that halve, third and quarter a round.
+constexpr int32_t kMostChunks = 12;
 constexpr int32_t kFurtherSteps = 8;    // steps beyond the distance if --steps is not given
 constexpr int64_t kWork = 600'000'000;  // limit of one front in Z3's units: a few minutes
 
@@ -89,7 +89,8 @@ class FrontSearch {
     for (int32_t c = 1; c <= most_chunks_; ++c)
       for (int64_t r = std::max<int64_t>(1, bound.Rounds(c)); r <= MostRounds(bound, c); ++r) {
         if (!RoundsBound{r, c}.IsLessThan(best)) break;
-        // A question with fewer rounds than steps is one about fewer steps, answered already unless gaps_.
+        // A question with fewer rounds than steps is a question about fewer steps. It is answered already,
+        // unless gaps_ is set.
         if (r >= steps || gaps_) ratios.push_back({c, r});
       }
     // Z3 finds schedules soonest if the chunks are translates of each other.

@@ -1,11 +1,12 @@
-// Solves the dual program by cutting planes (Kelley 1960), smoothed (Wentges 1997). Variables are the prices,
-// and the cost of each orbit's cheapest pattern. Capacities in one orbit share a price. Each round:
-// 1. Turn the prices into whole numbers, so that the bound is exact. A corner of the program mostly consists
-//    of small fractions, which have a common denominator.
-// 2. Search a cheap pattern for each orbit. The costs of the cheapest patterns prove a bound.
-// 3. Add a row for every new pattern, and solve the program. Its value is an upper bound on all such bounds.
-// 4. End if bound and value meet. Otherwise choose the next prices near the best ones or at the program's
-//    corner.
+// Solves the dual program of prices.h, which defines patterns, by cutting planes (Kelley 1960), smoothed
+// (Wentges 1997). Variables: a price for each orbit of capacities in each step, and the cost of the cheapest
+// pattern for each orbit of chunks. Each round of the method:
+// 1. Make the prices whole numbers, so that the bound is exact. At a vertex of the program, prices mostly
+//    have a small common denominator.
+// 2. Search a cheap pattern for each orbit of chunks. The costs of the cheapest patterns prove a bound.
+// 3. Add a row for every new pattern, and solve the program. Its value is at least the bound of any prices.
+// 4. End if bound and value meet. Otherwise choose the next prices: the program's own, or prices half way
+//    between these and the best prices so far.
 #include "synth/smt/prices.h"
 
 #include <algorithm>
@@ -21,11 +22,11 @@
 namespace xccl::smt {
 namespace {
 
-// Most operations of all tree searches together. Also the most iterations of one linear program.
+// The most operations of all tree searches together. Also the most iterations of one linear program.
 constexpr int32_t kMostOperations = 20'000'000;
-// Most rounds of the cutting planes. The bound so far holds whenever they end.
+// The most rounds of the cutting planes. The bound so far holds whenever they end.
 constexpr int32_t kMostRounds = 400;
-// Relative error of the linear program's values. Two fractions can be told apart if their denominators are
+// Relative error of the linear program's values. It can tell two fractions apart if their denominators are
 // below 1 ÷ sqrt(kTolerance).
 constexpr double kTolerance = 1e-7;
 

@@ -3,8 +3,8 @@
 //
 // A *pattern* is a set of sends (edge, step) that serves one chunk: the chunk gets within the steps to all
 // ranks that need it. For copies a pattern is a tree. Let a send over a capacity in a step cost
-// price(capacity, step). All chunks together cost at least Σ chunks × cheapest pattern. R rounds have room
-// for at most R × M, where M is the largest Σ per_round × price of a step. So R >= (Σ chunks × cheapest
+// price(capacity, step). All chunks together then cost at least Σ chunks × cheapest pattern. R rounds have
+// room for at most R × M, where M is the largest Σ per_round × price of a step. So R >= (Σ chunks × cheapest
 // pattern) ÷ M for any prices.
 //
 // The best prices are the dual of the linear program that distributes the chunks over patterns. That program
@@ -22,8 +22,7 @@ namespace xccl::smt {
 
 using Pattern = std::vector<Send>;  // the sends of one chunk
 
-// A lower bound on the rounds for one chunk of every class: numerator ÷ denominator; zero if nothing is
-// known.
+// A lower bound on the rounds for one chunk of every class: numerator ÷ denominator; zero: nothing is known.
 struct RoundsBound {
   int64_t numerator = 0, denominator = 1;
   bool operator==(const RoundsBound&) const = default;
@@ -46,13 +45,14 @@ struct Priced {
   bool proved = false;   // no pattern costs less; if `pattern` is empty, less than the limit
   bool stopped = false;  // work or time ran out: nothing is known
 };
-// Searches a pattern of the orbit's representative that costs less than `below`, not always the cheapest.
+// Searches a pattern of the orbit's representative that costs less than `below`. The pattern found is not
+// always the cheapest.
 using PatternSearch = std::function<Priced(size_t orbit, const EdgePrices& prices, int64_t below)>;
 
 struct PriceOptions {
   int32_t steps = 0;
   // A capacity has one price for all steps. The bound then holds for any number of steps up to `steps`, but
-  // is weaker if there are few.
+  // is weaker if there are few steps.
   bool untimed = false;
   int64_t scale = int64_t{1} << 20;  // prices that are not small fractions are rounded to 1/scale
   RoundsBound target = {};           // bound proved by other means; ends the search if reached

@@ -33,7 +33,7 @@ constexpr double kLeftForOthers = 0.2, kMostLeftSeconds = 5;
 constexpr int32_t kMostLimit = 1000;  // for --chunks, --steps and --rounds: far beyond what Z3 decides
 // Steps beyond the distance, and rounds beyond the bound, that are asked for if the request sets no limit.
 constexpr int32_t kFurther = 4;
-// Most questions about sums in one request. Each uses at most 1/kShare of the work that is left, so about
+// The most questions about sums in one request. Each uses at most 1/kShare of the work that is left, so about
 // half of the work remains for the widest question.
 constexpr size_t kMostAsked = 12;
 
@@ -302,9 +302,8 @@ class RequestSearch {
   std::optional<StatusOr<Bound>> bound_;  // computed on first use
   std::optional<Synthesis> made_;
   std::optional<Question> refuted_;  // the refuted question that proves the request infeasible
-  // stopped_: some question stayed undecided. divergent_: some stayed undecided because the sums that were
-  // found
-  // have different roundings on different ranks.
+  // stopped_: some question stayed undecided. divergent_: some question stayed undecided because the sums
+  // that were found have different roundings on different ranks.
   bool stopped_ = false, divergent_ = false;
 };
 

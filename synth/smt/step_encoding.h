@@ -65,8 +65,8 @@ class StepEncoding {
   z3::expr NewBool() { return context_.bool_const(std::to_string(++variables_).c_str()); }
   void Add(const z3::expr& what, const std::string& name = "");
   // Adds the families of this header. `alike` are images that map the sends to themselves; one constraint
-  // serves all capacities that the images map to each other. With `translated`, sent(e,s) also stands for its
-  // images, which are other chunks over other edges.
+  // serves all capacities that they map to each other. With `translated`, the variable of a send also stands
+  // for the send's images, which move other chunks over other edges.
   void AddRoundsAndLoads(int32_t rounds, const std::vector<Image>& alike, bool translated);
   // Returns the variable's value. Requires that the last answer is feasible.
   bool IsTrue(const z3::expr& variable) const { return model_->eval(variable, true).is_true(); }

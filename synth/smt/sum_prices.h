@@ -13,8 +13,8 @@ namespace xccl::smt {
 
 // Returns the bound. `problem` has one chunk, which every rank contributes to and needs. `images` may be
 // empty. `target` is a bound that holds for any number of steps. Adds Z3's work to `work`. Proves nothing if
-// links carry many chunks per round, because prices are whole numbers and would be too small. Requires few
-// ranks, because the tree search has all ranks but one as needers (trees.h).
+// links carry many chunks per round, because prices are small whole numbers. Requires few ranks, because the
+// tree search has all ranks but one as needers (trees.h).
 PriceResult PriceSums(const Machine& machine, const SumProblem& problem, const std::vector<Image>& images,
                       int32_t steps, const RoundsBound& target, const SolveLimits& limits, int64_t& work);
 

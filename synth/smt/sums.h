@@ -31,8 +31,8 @@ int64_t SumSize(const Machine& machine, const SumProblem& problem, int32_t steps
 // Makes the question. All arguments must outlive it. If `rounds` is absent, the problem must have one chunk,
 // and links carry any number of sends. `images` is one of two:
 // - the identity alone, for a question about all schedules;
-// - a group under which contribution q is that of rank q and all chunks are alike. Then chunks come in runs
-//   with one chunk per element of the group, each the image of the first. A refusal proves nothing.
+// - a group of symmetries, if contribution q is that of rank q and all chunks are alike. Chunks then come in
+//   runs: one chunk for each element of the group, each the image of the first. A refusal proves nothing.
 SolverQuestion ReductionQuestion(const Machine& machine, const SumProblem& problem,
                                  const std::vector<Image>& images, int32_t steps,
                                  std::optional<int32_t> rounds);

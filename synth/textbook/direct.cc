@@ -19,8 +19,8 @@ void ForRounds(int32_t n, F f) {
     for (int32_t p = 0; p < n; ++p) f(p, IsPowerOf2(n) ? p ^ k : (p + k) % n, k - 1);
 }
 
-// Returns the cost of an exchange in one step in which every rank sends the `fraction` of the size to each
-// other rank. Requires that all ranks are neighbours. Linear in the hops.
+// Returns the cost of an exchange in one step in which every rank sends `fraction` of the size to each other
+// rank. Requires that all ranks are neighbours. Linear in the hops.
 Cost OneStepCost(const RankGraph& graph, const Positions& positions, double fraction) {
   std::vector<int64_t> sends(static_cast<size_t>(graph.topology().num_links()), 0);
   std::vector<bool> is_member(static_cast<size_t>(graph.num_ranks()), false);
@@ -31,7 +31,7 @@ Cost OneStepCost(const RankGraph& graph, const Positions& positions, double frac
     for (HopId h = graph.FirstOut(r); h < graph.EndOut(r); ++h.value) {
       const Hop& hop = graph.hop(h);
       if (!is_member[hop.to.index()] || std::exchange(last, hop.to) == hop.to)
-        continue;  // the best hop alone
+        continue;  // counts only the best of parallel hops
       latency_ps = std::max(latency_ps, hop.latency_ps);
       for (LinkId l : graph.Links(h)) ++sends[l.index()];
     }

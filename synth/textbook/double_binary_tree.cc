@@ -50,7 +50,8 @@ std::vector<Chain> ChainsOf(const RankGraph& graph, std::span<const Rank> member
 void AddTree(const std::vector<Chain>& chains, int32_t t, ChunkRange piece, Moves& moves) {
   const int32_t m = static_cast<int32_t>(chains.size()) - 1;
   const std::vector<int32_t> parent = InOrderParents(m);
-  // Tree 1 is the mirror image of tree 0. If m is odd, that has the same leaves, so tree 1 is shifted by one.
+  // Tree 1 is the mirror image of tree 0. If m is odd, the mirror image has the same leaves, so tree 1 is
+  // tree 0 shifted by one instead.
   const auto chain_of = [&](int32_t v) {
     if (t == 0 || v == 0) return chains[v];
     Chain chain = chains[m % 2 == 0 ? m - v + 1 : v % m + 1];

@@ -1,12 +1,14 @@
-// A tree of one order puts the whole load of its data on the links of the first dimension, and 1 / n of it,
-// on average over its n roots, on those of the second. Roots are spread evenly over the first dimension, so
-// all links of a dimension carry about the same. A linear program over the orders chooses the share of each
-// order that makes the fullest links least full. In two dimensions all links of a mesh then carry (N-1) / E
-// of the data each way, for N ranks and E cables: every tree has N-1 edges, so no packing does better.
-// Shares: (columns - 1) to (rows - 1). The data goes in waves, each by all trees, as links serve sums and
-// copies in the order of their steps: sums of a whole tree would else hold up copies of another. Trees start
-// kStepsOfTurn steps apart. More waves are nearer to the bound, and more transfers. On a ring, a line is cut
-// opposite to the root, so cuts are spread as roots are.
+// Trees of one order of dimensions load the links of the first dimension, of side n, with all of their data,
+// and the links of the second dimension with 1/n of it (LoadsOf). Roots are spread evenly over the first
+// dimension, so that all links of a dimension carry about the same load.
+// A linear program chooses each order's share of the data so that the fullest links are least full
+// (SharesOf). In two dimensions all links of a mesh then carry (N-1) / E of the data each way, for N ranks
+// and E cables. No packing does better, because every tree has N-1 edges. The shares are as (columns - 1) to
+// (rows - 1).
+// The data goes in waves, each by all trees. Links serve sums and copies in the order of their steps, and
+// trees start kStepsOfTurn steps apart; otherwise the sums of a whole tree would hold up the copies of
+// another tree. More waves come nearer to the bound, but need more transfers. On a ring, a tree cuts each
+// line opposite to its root, so cuts are spread as roots are.
 #include "synth/textbook/grid_trees.h"
 
 #include <algorithm>
@@ -22,17 +24,17 @@
 namespace xccl {
 namespace {
 
-// Weights of trees are whole numbers of this fraction of the data, which is the most by which shares are off.
+// The unit of the trees' weights, as a fraction of the data. Shares are off by at most one unit.
 constexpr double kWeightUnit = 1e-6;
-// The most waves; as many more would gain 2 %.
+// The most waves. Twice as many would gain 2 %.
 constexpr int64_t kMostWaves = 32;
-// With one step, copies of a tree on a large mesh wait for sums of trees that start a wave later; with many,
-// sums of trees that start later wait for all copies. Time / bound of 1 GiB with 1, 2, 4 and 16 steps
-// (2026-11-30): mesh 32x32 1.234, 1.142, 1.138 and 1.201; 16x32 1.155, 1.162, 1.165 and 1.166; 8x8 1.026,
-// 1.026, 1.031 and 1.031.
+// The steps from the start of a tree to the start of the next. With one step, copies of a tree on a large
+// mesh wait for sums of trees that start a wave later; with many, sums of trees that start later wait for all
+// copies. Time / bound of 1 GiB with 1, 2, 4 and 16 steps (2026-11-30): mesh 32x32 1.234, 1.142, 1.138 and
+// 1.201; 16x32 1.155, 1.162, 1.165 and 1.166; 8x8 1.026, 1.026, 1.031 and 1.031.
 constexpr int32_t kStepsOfTurn = 2;
 
-// By order and dimension: the average load on a link, of the data that the trees of the order carry.
+// Returns the average load on a link of each dimension, as a fraction of the data of the order's trees.
 std::vector<double> LoadsOf(const Grid& grid, const std::vector<size_t>& order) {
   std::vector<double> loads(grid.dims.size());
   double lines = 1;  // share of the lines of the dimension that a tree holds
@@ -44,7 +46,7 @@ std::vector<double> LoadsOf(const Grid& grid, const std::vector<size_t>& order) 
   return loads;
 }
 
-// Returns each order's share of the data, and the picoseconds of a byte on the fullest links.
+// Returns each order's share of the data. Sets `fullest` to the picoseconds of a byte on the fullest links.
 std::vector<double> SharesOf(const std::vector<std::vector<double>>& loads,
                              const std::vector<double>& ps_per_byte, double& fullest) {
   const size_t orders = loads.size();
@@ -78,7 +80,7 @@ int32_t Coordinate(const Grid& grid, int32_t vertex, size_t dim) {
   return vertex / grid.Stride(dim) % grid.dims[dim];
 }
 
-// Returns by how much the coordinate x changes in a step towards `root`; on a ring the shorter way round.
+// Returns 1 or -1, the change of the coordinate x in a step towards `root`; on a ring, the shorter way round.
 int32_t StepTowards(const Grid& grid, size_t dim, int32_t x, int32_t root) {
   const int32_t n = grid.dims[dim];
   if (!grid.wraps[dim]) return x < root ? 1 : -1;
@@ -101,8 +103,9 @@ int32_t DepthOf(const Grid& grid, const GridTree& tree) {
 }
 
 // Returns trees that together carry a wave of the data, in the order in which they take their turns. Roots
-// are spread evenly over the first dimension of an order. They go round the other dimensions where the links
-// of a tree depend on it, and stay in the middle, which is near to all ranks, where they do not.
+// are spread evenly over the first dimension of an order. In another dimension, roots take all coordinates in
+// turn if the links of a tree depend on that coordinate. Otherwise roots stay in the middle, which is near to
+// all ranks.
 std::vector<GridTree> WaveOf(const Grid& grid, const std::vector<std::vector<size_t>>& orders,
                              const std::vector<double>& shares) {
   std::vector<std::pair<double, GridTree>> turns;
@@ -163,8 +166,9 @@ GridTrees PackGridTrees(const Grid& grid, const RankGraph& graph, int64_t most_t
   int32_t depth = 0;
   for (const GridTree& tree : wave) depth = std::max(depth, DepthOf(grid, tree));
   packed.cost.fixed_ps = 2.0 * depth * static_cast<double>(latency_ps);
-  // Copies of a tree run beside sums of the trees that start while the tree's own sums go up. About a quarter
-  // of as many trees' sums at the start, and of their copies at the end, have nothing beside them.
+  // `beside` is the number of trees that start while a tree's own sums go up. The tree's copies run beside
+  // their sums. At the start, the sums of about a quarter as many trees have nothing beside them; at the end,
+  // the copies of as many.
   const auto count = static_cast<double>(packed.trees.size());
   const double beside = std::min<double>(2.0 * depth / kStepsOfTurn, static_cast<double>(wave.size()));
   packed.cost.ps_per_byte *= (count + 1.5 * beside) / (count + beside);

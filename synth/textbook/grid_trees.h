@@ -11,11 +11,12 @@
 
 namespace xccl {
 
-// Orders of more dimensions are many, and so are their trees.
+// The most dimensions of a grid. More dimensions have many orders, and every order adds trees.
 inline constexpr size_t kMostTreeDims = 3;
 
-// The trees for which the order of dimensions is `order`. The tree with root x holds all lines of order[0];
-// of order[1] the lines that pass x in order[0]; of order[2] the line that also passes x in order[1].
+// One tree. A rank's way to the root goes along the dimensions in `order`, each as far as the root's
+// coordinate. So the tree holds all lines of order[0], the lines of order[1] at the root's coordinate in
+// order[0], and of order[2] only the line through the root.
 struct GridTree {
   std::vector<size_t> order;
   std::vector<int32_t> root;  // coordinates
@@ -29,11 +30,12 @@ struct GridTrees {
 };
 
 // Returns at most `most_trees` trees, whose loads on links are as even as their orders of dimensions can make
-// them; no trees if one wave needs more. Requires: a machine's own grid of two or three dimensions.
+// them. Returns no trees if one wave, a tree for each order and root, needs more. Requires: a machine's own
+// grid of two or three dimensions.
 GridTrees PackGridTrees(const Grid& grid, const RankGraph& graph, int64_t most_trees);
 
-// Adds the moves of an allreduce over the trees. Each tree carries one chunk if there is one for each tree,
-// and otherwise its share of the chunks.
+// Adds the moves of an allreduce over the trees. Each tree carries one chunk if there are as many chunks as
+// trees, and otherwise its share of the chunks.
 void AddGridAllreduce(const GridTrees& trees, const Positions& positions, ChunkRange all, Moves& moves);
 
 }  // namespace xccl

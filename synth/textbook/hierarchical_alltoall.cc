@@ -1,9 +1,9 @@
-// Two plans, of which the faster one is taken. g is the number of GPUs of a host, H the number of hosts.
-// Balanced: see synth/textbook/two_tier.h. Combined: a GPU hands the j-th GPU of its host all its blocks for
-// the j-th GPUs of all hosts. Then the j-th GPU sends each of them the blocks of its whole host in one
-// message. So 2 steps of g - 1 and H - 1 messages replace H g - 1 messages, which helps at small sizes. Each
-// byte crosses between hosts once. The balanced plan is made first, and the combined plan if its estimate is
-// lower.
+// Two plans are compared, and the faster plan is taken. g is the number of GPUs of a host, H the number of
+// hosts. Balanced: see synth/textbook/two_tier.h. Combined: a GPU hands the j-th GPU of its host all its
+// blocks for the j-th GPUs of all hosts. This GPU then sends each other host's j-th GPU the blocks of its own
+// host in one message. So 2 steps of g - 1 and H - 1 messages replace H g - 1 messages, which helps at small
+// sizes. Each byte crosses between hosts once. The balanced plan is made first, and the combined plan if its
+// estimate is lower.
 #include "synth/textbook/hierarchical_alltoall.h"
 
 #include "ir/simulate/simulate.h"

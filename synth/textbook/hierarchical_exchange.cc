@@ -1,9 +1,10 @@
 // An allreduce for small messages on hosts of equal size. The k-th GPU of a host sums up the k-th piece of
 // all GPUs of the host, exchanges sums along its rail, and gives the result to all GPUs of the host.
-// On rails, host numbers are written in digits, whose bases multiply to the number of hosts. In each step,
-// hosts that differ only in one digit exchange sums. So a GPU sends base - 1 messages, and all hosts add the
-// same sums in the same tree. With a single base there is one step with most messages. The bases are the
-// fastest for the size. A reduce_scatter and an allgather along the rail would cross twice.
+// Along a rail, a host's number is written in digits; the product of their bases is the number of hosts. In
+// each step, hosts whose numbers differ in a single digit exchange sums. So a GPU sends base - 1 messages,
+// and all hosts add the same sums in the same tree. A single base means one step, with the most messages. The
+// bases that are fastest for the size are taken. A reduce_scatter and an allgather along the rail would cross
+// twice.
 #include <fmt/core.h>
 
 #include <algorithm>

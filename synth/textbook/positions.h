@@ -23,15 +23,17 @@ struct Positions {
   int32_t Of(Rank r) const;
 };
 
-// Orders members by domain, and domains by their first member. The members of one domain keep their order.
+// Returns the members in the order of their domains; domains are in the order of their first members. The
+// members of one domain keep their order.
 Positions DomainPositions(const RankGraph& graph, std::span<const Rank> members);
-// Puts rank r at position r. Requires that all ranks are members.
+// Returns positions in which rank r is at position r. Requires that all ranks are members.
 Positions RankPositions(std::span<const Rank> members);
-// Returns positions for partners at position XOR 2^s. If all ranks form a grid of 2^k ranks, both bits of a
-// closed dimension of 4 lead to neighbours on its ring. Otherwise returns DomainPositions.
+// Returns positions for algorithms in which partners are at position XOR 2^s. If all ranks form a grid of 2^k
+// ranks, both bits of a closed dimension of 4 lead to neighbours on its ring. Otherwise returns
+// DomainPositions.
 Positions CubePositions(const RankGraph& graph, std::span<const Rank> members);
-// Permutes the positions so that `root` is at position 0: by XOR with the root's position if xor_turn,
-// otherwise by rotation.
+// Returns the positions, permuted so that `root` is at position 0: by XOR with the root's position if
+// xor_turn, otherwise by rotation.
 Positions StartingAt(const Positions& positions, Rank root, bool xor_turn = false);
 
 // Hosts, or domains, with equal numbers of members. The k-th GPU of host h is at position h × gpus + k.

@@ -11,7 +11,7 @@
 
 namespace xccl {
 
-// Returns the radix with the least `time_ps`, the smallest one if several are equal. The radix is at least 2,
+// Returns the radix with the least `time_ps`; of equally good radices, the smallest. The radix is at least 2,
 // and below n if n > 2. Tries all radices up to 8, then four between consecutive powers of 2, up to 64. Stops
 // when time_ps has measured kManyTransfers sends in total; radix k has k / 2 x sends_of_two sends. Returns 2
 // if n > kMostMeasured.

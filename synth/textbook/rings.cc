@@ -1,12 +1,12 @@
-// Grids and full meshes get their rings by construction (synth/textbook/grid.h). Other machines, and small
-// ones whose hops differ in bandwidth, search. For each bandwidth that a hop has, FindAll searches rings one
-// after another, each of which takes that bandwidth from its links. The bandwidth whose rings carry most
-// together wins.
-// DepthFirst searches one ring. It stays inside a domain until all members of the domain are on the ring.
-// Every second domain is walked in the opposite order, so that a ring that enters one host over NIC k leaves
-// the next over NIC k. The best next hop has the least latency, then the most bandwidth left, then the fewest
-// hops onwards. If DepthFirst fails, Rotate extends and rotates a path at random (Posa, 1976). All searches
-// together take a bounded number of steps.
+// Grids and full meshes get their rings by construction (synth/textbook/grid.h). Rings of other machines, and
+// of small machines whose hops differ in bandwidth, are searched. For each of up to eight bandwidths of hops,
+// FindAll searches rings one after another, each of which takes that bandwidth from its links. The bandwidth
+// whose rings carry most together wins.
+// DepthFirst searches one ring. It stays inside a domain until all members of the domain are on the ring. It
+// walks every second domain in the opposite order, so that a ring that enters one host over NIC k leaves the
+// next host over NIC k. The best next hop has the least latency, then the most bandwidth left, then the
+// fewest hops onwards. If DepthFirst fails, Rotate extends and rotates a path at random (Posa, 1976). All
+// searches together take a bounded number of steps.
 #include "synth/textbook/rings.h"
 
 #include <fmt/core.h>

@@ -24,7 +24,7 @@ struct Rings {
   int64_t latency_ps = 0;  // of the slowest hop
 };
 
-// Most rings of a machine. More rings make pieces small and programs large; few ranks have more links.
+// The most rings of a machine. More rings make pieces small and programs large; few ranks have more links.
 inline constexpr int32_t kMaxRings = 32;
 
 // Returns as many rings as raise the total bandwidth: edge-disjoint cycles of a grid, a torus or a full mesh,

@@ -1,7 +1,7 @@
 // Algorithms given by the pairs of positions that send in each round: butterflies, groups that exchange,
-// trees, rings of a grid. The functions derive the blocks of each send: in a gather, all blocks that the
-// receiver lacks. Memory: n^2 / 4 bytes for two tables with a bit for each pair of positions; an alltoall
-// keeps a table for each round. Time: n^2 / 64 operations a round.
+// trees, rings of a grid. The functions derive the blocks of each send. In an allgather, these are all blocks
+// that the receiver lacks. Memory: n^2 / 4 bytes for two tables with a bit for each pair of positions; an
+// alltoall keeps a table for each round. Time: n^2 / 64 operations a round.
 #pragma once
 
 #include <cstdint>
@@ -59,15 +59,15 @@ using GatherPieces = std::function<void(const Blocks&, Moves&)>;
 void DealAndGather(const Rounds& rounds, std::span<const int32_t> owners, ChunkRange all, Moves& moves,
                    const GatherPieces& gather = {});
 
-// Returns the recipe for the request's collective. Stripe k carries piece (k + turn[i]) modulo the number of
-// stripes of member i's block; i stands for turn[i] if `turn` is empty. Only allgathers and broadcasts use
-// more than the first stripe. The cost of an allgather is measured unless `allgather_cost` is given.
+// Returns the recipe for the request's collective. Stripe k carries one piece of member i's block: number (k
+// + turn[i]) modulo the number of stripes. If `turn` is empty, turn[i] is i. Only allgathers and broadcasts
+// use more than the first stripe. The cost of an allgather is measured unless `allgather_cost` is given.
 Recipe RoundsRecipe(std::vector<Rounds> stripes, const RankGraph& graph, const SynthesisRequest& request,
                     const std::optional<Cost>& allgather_cost = {}, const std::vector<int32_t>& turn = {});
 
 // Returns moves with the loads of an allgather or alltoall: one move for each send, with a chunk for each
-// block. Loads of an alltoall are exact if there is only one way from each position to each other. Linear in
-// the sends.
+// block. Loads of an alltoall are exact if sends lead from each position to each other in only one way.
+// Linear in the sends.
 Moves AllgatherLoads(std::span<const Rounds> stripes);
 Moves AlltoallLoads(const Rounds& rounds);
 // Sets recipe.cost and recipe.alltoall_hops from the loads of an alltoall among n ranks.

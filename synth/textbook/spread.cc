@@ -27,10 +27,10 @@ namespace {
 
 constexpr std::string_view kName = "spread";
 
-// Chunks that one lane is dealt, one after another: the turns. The last of n turns takes 1/n of the time, but
-// each turn adds messages. A plan has more than kTurns turns only if it has at most kManyTransfers messages.
+// A lane is dealt one chunk in each of its turns. The last of n turns takes 1/n of the time, but each turn
+// adds messages. A plan has more than kTurns turns only if it has at most kManyTransfers messages.
 constexpr int64_t kTurns = 8, kMostTurns = 16;
-// Most random timetables that are tried; fewer on many places, because one costs places³ operations.
+// The most random timetables that are tried; fewer on many places, because one costs places³ operations.
 constexpr int64_t kTimetables = 100;
 
 // One transfer of a timetable. Places are counted round the circle from place 0, to which the chunk is dealt.
@@ -121,7 +121,8 @@ struct Spread {
       const int32_t step = in_turn ? turn : 0;
       moves.Add({chunk, root, At(home, k), step});
       moves.Add({chunk, At(home, k), At(place(0), k), step + 1});
-      // Another GPU spreads chunks of the root's own lane in the root's host, where the root sends them once.
+      // In the root's host, another GPU spreads the chunks of the root's own lane, so that the root sends
+      // them only once there.
       if (k == own && gpus > 1) {
         const int32_t other = (own + 1 + turn % (gpus - 1)) % gpus;
         moves.Add({chunk, root, At(home, other), step});

@@ -26,8 +26,9 @@
 namespace xccl {
 namespace {
 
-// A measurement of more than kFewTransfers moves takes the moves of some steps alone, at least kFewestSteps.
-// Measuring a move takes up to 0.3 us, so that an estimate takes up to a thirtieth of a second.
+// A measurement of more than kFewTransfers moves takes the moves of some steps, or all moves if these steps
+// would be fewer than kFewestSteps. Measuring a move takes up to 0.3 us, so that an estimate takes up to a
+// thirtieth of a second.
 constexpr size_t kFewestSteps = 16;
 
 Base BaseOf(CollectiveKind kind, const Recipe& recipe) {
@@ -359,8 +360,8 @@ class Meter {
   Cost cost_;
 };
 
-// Returns the moves in the order of their steps: all, or if they are many those of some steps. Sets `times`
-// to the number of steps that each of these stands for. Steps are chosen far apart (Fibonacci hashing).
+// Returns the moves in the order of their steps. If they are many, returns only the moves of some steps,
+// which are far apart (Fibonacci hashing). `times` is the number of steps for which each of them stands.
 std::vector<const Move*> SomeInOrder(const Moves& moves, double& times) {
   std::vector<const Move*> order;
   int32_t last = 0;

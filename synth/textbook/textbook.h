@@ -27,11 +27,11 @@
 
 namespace xccl {
 
-// Most ranks for which costs are measured on an algorithm's moves. For more ranks, finding paths over relays
-// takes seconds.
+// The most ranks for which costs are measured on an algorithm's moves. For more ranks, finding paths over
+// relays takes seconds.
 inline constexpr int32_t kMostMeasured = 1024;
 
-// An alpha-beta time: fixed_ps + ps_per_byte × size, where size is nccl-tests' (ir/sizes.h).
+// An alpha-beta time: fixed_ps + ps_per_byte × size, with the size as nccl-tests counts it (ir/sizes.h).
 struct Cost {
   double fixed_ps = 0;
   double ps_per_byte = 0;
@@ -54,12 +54,12 @@ struct PairBlocks {
   ChunkRange Of(int32_t source, int32_t destination) const;
 };
 
-// An algorithm placed on a machine for one request. An unset function is not served. All functions except
-// allreduce add only copies. Steps start at 0.
+// An algorithm placed on a machine for one request. A collective whose function is unset is not served. All
+// functions except allreduce add only copies. Steps start at 0.
 struct Recipe {
   int32_t pieces = 1;  // best number of pieces of each block, or of all data in a broadcast or allreduce
-  // Weights of the pieces, if pieces of an allreduce are not equal. A request for a number of chunks gets
-  // equal chunks all the same.
+  // Weights of the pieces, if the pieces of an allreduce are not equal. If the request gives a number of
+  // chunks, the chunks are equal in any case.
   std::vector<int64_t> weights = {};
   Rank root;  // root of an allreduce over trees
   std::function<void(const Blocks&, Moves&)> allgather;
@@ -126,8 +126,8 @@ Engine RowOf(const TextbookEngine& engine);
 // Returns the alpha-beta time of moves. Each chunk has size × `fraction` bytes. Steps follow one another. A
 // step takes the latency of its longest path plus the time of its busiest link. With `overlap`, the loads of
 // all steps are added up, and the busiest link counts once. If `messages` names a time model, each message
-// also occupies its links for their overhead, and in the blocking model for their latency. Of very many moves
-// in many steps, some steps are measured and stand for all.
+// also occupies its links for their overhead, and in the blocking model for their latency. If there are very
+// many moves in many steps, only some steps are measured and stand for all.
 Cost MeasureMoves(const Moves& moves, const RankGraph& graph, double fraction, bool overlap = false,
                   std::optional<TimeModel> messages = {});
 

@@ -1,20 +1,20 @@
-// A block goes along dimension 0 to the offset of its destination, the shorter way round, then along
-// dimension 1, and so on. Each rank sends on in one message all that has as many hops behind it in this
-// dimension. So every link of a dimension of n ranks carries n/8 of a rank's data, which is the bound for the
-// longest dimension.
+// A block goes along dimension 0 to the offset of its destination from its source, the shorter way round,
+// then along dimension 1, and so on. In one message, each rank sends on all blocks that have come as many
+// hops along the dimension. So every link of a dimension of n ranks carries n/8 of a rank's data, which is
+// the bound for the longest dimension.
 //
 // Batches. Blocks are cut into batches by their offsets in dimensions 1 to `cut`. While one batch is in
-// dimension 0, the one before it is in dimension 1, so that all links are busy but for the first and the last
-// batches. Offsets far from 0 load a dimension more than others. So the next batch is always a golden section
-// of all batches farther on, and any few in a row have far and near offsets. The first one is far, and the
-// last one near and soon done.
+// dimension 0, the batch before it is in dimension 1, so that all links are busy except for the first and the
+// last batches. Offsets far from 0 load a dimension more than others. So the next batch is always a golden
+// section of all batches farther on, and any few batches in a row have far and near offsets. The first batch
+// is far; the last batch is near and soon done.
 //
-// Half-way offsets of even dimensions are as far both ways. In dimension 0, one half of the blocks with such
-// an offset goes each way; all of them go up if the dimension is so long that its blocks are sent in ranges.
-// In a later dimension, blocks whose offset in dimension 0 is even go up, and the others down.
+// Blocks half way round an even dimension can go either way. In dimension 0, one half of these blocks goes
+// each way; all of them go up if the dimension is so long that its blocks are sent in ranges. In later
+// dimensions, blocks whose offset in dimension 0 is even go up, and the others go down.
 //
-// The blocks of rank 0 are numbered by destination. So those that a message takes are a range for given
-// earlier offsets, or a few ranges in dimension 0, and a plan of a torus of three dimensions has about two
+// The blocks of rank 0 are numbered by destination. For given earlier offsets, the blocks of a message are
+// then one range, or a few ranges in dimension 0. So a plan of a torus of three dimensions has about two
 // transfers a rank.
 #include "synth/textbook/torus_alltoall.h"
 
@@ -94,16 +94,15 @@ StatusOr<Torus> TorusOf(const SynthesisRequest& request) {
   return torus;
 }
 
-// Blocks of one batch have `length` offsets in dimension `cut`, and one in each dimension from 1 to cut - 1.
-// A ring has one batch.
+// Blocks of one batch have `length` offsets in dimension `cut`, and one offset in each dimension from 1 to
+// cut - 1. A ring has one batch.
 struct Batches {
   size_t cut = 1;
   int32_t length = 1;
   int64_t count = 1;
 };
 
-// Returns batches that are as many as the limit on transfers allows, and whose messages are long enough to be
-// of use.
+// Returns as many batches as the limit on transfers allows, with messages that are long enough to be of use.
 Batches BatchesOf(const Torus& torus, double block_bytes) {
   const int64_t side = torus.Size(0);
   int64_t least_bytes = 1;
@@ -120,8 +119,8 @@ Batches BatchesOf(const Torus& torus, double block_bytes) {
         return {cut, length, count};
     }
   }
-  // A ring has one batch, and so have blocks that are too short to cut. Along a long dimension 0, offsets
-  // then make ranges, too.
+  // A ring has one batch, and so have blocks that are too short to cut. If dimension 0 is long, SendRanges
+  // then serves it too.
   const bool is_long = side * side / 4 > kManyTransfers;
   return {static_cast<size_t>(is_long ? 0 : 1), torus.Size(is_long ? 0 : 1), 1};
 }
@@ -167,16 +166,17 @@ class Writer {
     }
   }
 
-  // Sends the blocks on along `dim` from all places where they are: at their offsets in the dimensions before
-  // it, of which those before `from` are in `place`. Blocks half way round go up, or down.
+  // Sends the batch's blocks along `dim` from all places where they are. They have reached their offsets in
+  // the dimensions before `dim`; `place` has those in the dimensions before `from`. Blocks half way round go
+  // up or down, as `up` says.
   void SendAlong(size_t dim, size_t from, int32_t place, bool up) {
     if (from == dim) return dim < batches_.cut ? SendEach(dim, place, up) : SendRanges(dim, place, up);
     for (int32_t o = offsets_[from].first; o < offsets_[from].last; ++o)
       SendAlong(dim, from + 1, place + o * torus_.grid.Stride(from), from == 0 ? o % 2 == 0 : up);
   }
 
-  // Sends the blocks of each offset on a line along `dim`. Later dimensions have few offsets, which are one
-  // range.
+  // Sends blocks from `place` along `dim`, offset by offset. The blocks of one offset are one range, because
+  // later dimensions have few offsets.
   void SendEach(size_t dim, int32_t place, bool up) {
     const int32_t side = torus_.Size(dim), stride = torus_.grid.Stride(dim);
     int32_t begin = 0, end = 0;
@@ -196,8 +196,8 @@ class Writer {
     }
   }
 
-  // Sends the blocks of a line along `dim` on. Later dimensions have all offsets, so that several offsets are
-  // one range.
+  // Sends blocks from `place` along `dim`. Later dimensions have all offsets, so that blocks of several
+  // offsets are one range.
   void SendRanges(size_t dim, int32_t place, bool up) {
     const int32_t side = torus_.Size(dim), stride = torus_.grid.Stride(dim);
     const auto [first, last] = offsets_[dim];
@@ -209,8 +209,8 @@ class Writer {
           place + std::min(side - k + 1, last) * stride);
   }
 
-  // Adds the k-th hop up a dimension from a place, or down it if k is negative, of the blocks for ranks
-  // from..to - 1.
+  // Adds the k-th hop from a place up a dimension, or down if k is negative, for the blocks of ranks from..to
+  // - 1.
   void Hop(size_t dim, int32_t place, int32_t k, int32_t from, int32_t to) {
     if (from >= to) return;
     const int32_t side = torus_.Size(dim), stride = torus_.grid.Stride(dim);

@@ -1,13 +1,14 @@
-// Trees of a broadcast on a torus, two for each dimension, of which no two share a link in one direction.
-// They use all links of the root at once, so no broadcast is faster but for its depth. Let v be a rank by its
-// distance from the root along each dimension, and S the dimensions in which it is not 0. A tree is named by
-// a dimension i and a direction. The tree enters v
+// Trees of a broadcast on a torus, two for each dimension. No two trees share a link in one direction. They
+// use all links of the root at once, so no broadcast is faster but for its depth. Let v be a rank by its
+// distance from the root along each dimension, and S the dimensions in which that distance is not 0. A tree
+// is named by a dimension i and a direction. The tree enters v
 // - along dimension i, against its direction, if i is not in S;
-// - else in its direction along the next dimension of S after i, round all dimensions, or i if S has no
-// other. Every way to the root is finite: it shortens one distance after another to 0, and dimension i last.
-// The trees enter v over different links: those of i outside of S over the two links of i, and those of i in
-// S over the links of the next dimension of S, which is another one for each i. On a hypercube these are the
-// trees of Johnsson and Ho (IEEE Transactions on Computers, 1989).
+// - otherwise in its direction, along the next dimension of S after i, round all dimensions; that is i itself
+//   if S has no other.
+// Every way to the root is finite: it shortens one distance after another to 0, and dimension i last. The
+// trees enter v over different links. Trees of an i outside S use the two links of i. Trees of an i in S use
+// the links of the next dimension of S, which is another one for each i. On a hypercube these are the trees
+// of Johnsson and Ho (IEEE Transactions on Computers, 1989).
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -48,8 +49,7 @@ class TorusTree {
   }
 
  private:
-  // Returns the next dimension after the tree's own in which the rank is not the root's neighbour on the
-  // ring.
+  // Returns the next dimension after the tree's own in which the rank's distance from the root is not 0.
   size_t Next() const {
     size_t next = dim_;
     do next = (next + 1) % distance_.size();

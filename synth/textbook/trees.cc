@@ -1,4 +1,4 @@
-// Trees over positions. A rank with the data serves a range of positions, at first the root all of them.
+// Trees over positions. A rank with the data serves a range of positions; the root begins with all positions.
 // `binomial`: in every step each rank with the data halves its range and sends the data to the first position
 // of the other half: ceil(log2 n) steps. `k-nomial`: each rank with the data cuts its range into k parts and
 // sends to k-1 ranks at once. Over one port a broadcast takes ceil(log_k n) (alpha + (k-1) S beta), a gather
