@@ -60,8 +60,8 @@ int64_t TransfersOf(const Topology& topology, const Synthesis& made) {
   return ExpandedTransfers(made.schedule, made.collective, topology);
 }
 
-// Returns why the schedule cannot be lowered, because of its length, memory or the deadline; empty if it can.
-// `transfers`: those of the plain form.
+// Returns why the schedule cannot be lowered: its length, the memory, or the time left. Empty if it can, and
+// once the deadline has passed, which lowering reports. `transfers`: those of the plain form.
 std::string ReasonNotToLower(const Topology& topology, const Synthesis& made, int64_t transfers,
                              const Deadline& deadline) {
   const Schedule& schedule = made.schedule;

@@ -16,7 +16,7 @@
 namespace xccl {
 
 struct FastestProgram {
-  std::optional<LoweredProgram> program = {};  // absent: not made in time, or the schedule is too long
+  std::optional<LoweredProgram> program = {};  // absent if the length, memory or time does not allow one
   std::optional<int64_t> time_ps = {};         // by SimulateProgram; absent: the program was not simulated
   std::string no_program = {};                 // why `program` is absent
   std::string note = {};                       // why this schedule was kept; empty: it is the only one
@@ -28,13 +28,14 @@ struct FastestProgram {
 // short, that with the fewest messages, otherwise that of the first schedule in `found`. Moves its schedule
 // to the front of `found`; all others keep their order. If no program fits the default limit of threadblocks,
 // lowers the first schedule without this limit. Cost: the lowered schedules together have at most
-// kManyTransfers (synth/common/cost_model.h) transfers, or one schedule has more; small schedules do not
-// count. Errors: those of LowerTimed and SimulateProgram, except a passed deadline. Requires: every schedule
-// has its simulation, and the first schedule verifies.
+// kManyTransfers (synth/common/cost_model.h) transfers, or one schedule has more; small schedules are
+// lowered beyond that. Errors: those of LowerTimed and SimulateProgram, except a passed deadline. Requires:
+// every schedule has its simulation, and the first schedule verifies.
 StatusOr<FastestProgram> LowerFastest(const Topology& topology, const PlanOptions& options,
                                       std::vector<Synthesis>& found);
 
-// Returns whether the status is a passed deadline. The caller then keeps the plan without its program.
+// Returns whether the status may be that of a passed deadline: kLimit, if the deadline can pass. The caller
+// then keeps the plan without its program.
 bool IsLate(const Status& status, const PlanOptions& options);
 
 }  // namespace xccl

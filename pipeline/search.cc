@@ -16,10 +16,11 @@ namespace {
 
 // The exact bound is computed if at least this many seconds remain for each pair of ranks. The bound takes
 // about 2 us for each pair, and may take a tenth of the remaining time.
-constexpr double kSecondsPerPair = 2e-5;
+constexpr double kSecondsLeftPerPair = 2e-5;
 
 BoundEffort EffortIn(const Deadline& deadline, int32_t ranks) {
-  return deadline.SecondsLeft() > kSecondsPerPair * ranks * ranks ? BoundEffort::kExact : BoundEffort::kFast;
+  return deadline.SecondsLeft() > kSecondsLeftPerPair * ranks * ranks ? BoundEffort::kExact
+                                                                      : BoundEffort::kFast;
 }
 
 }  // namespace
