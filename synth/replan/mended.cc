@@ -116,8 +116,8 @@ Engine MendedEngine(EngineTable table) {
           .offer = [table](const SynthesisRequest& request) -> StatusOr<Offer> {
             XCCL_ASSIGN_OR_RETURN(Whole whole, FindWhole(request));
             XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
-            // Only the repaired plan tells its time. The promise is just above the bound, so that auto takes it
-            // for an estimate and, of many members, makes this plan first.
+            // Only the repaired plan tells its time. The promise is just above the bound, so that auto takes
+            // it for an estimate and, of many members, makes this plan first.
             Offer offer{.time_ps = kNear * static_cast<double>(bound.bound_ps),
                         .work = MovesOf(*request.collective),
                         .fills_budget = true};
