@@ -97,6 +97,12 @@ std::string Either(std::span<const std::string> items) {
   return Join(items.first(items.size() - 1), ", ") + " or " + items.back();
 }
 
+std::string SomeOf(std::span<const std::string> items) {
+  constexpr size_t kShown = 5;
+  if (items.size() <= kShown + 1) return Join(items, ", ");
+  return Join(items.first(kShown), ", ") + " and " + std::to_string(items.size() - kShown) + " more";
+}
+
 std::string_view WithoutByteOrderMark(std::string_view text) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());

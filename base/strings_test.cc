@@ -32,6 +32,10 @@ TEST(Strings, WordsAndLists) {
   EXPECT_EQ(Either(std::span(items).first(2)), "a or b");
   EXPECT_EQ(Either(std::span(items).first(1)), "a");
   EXPECT_EQ(Either({}), "");
+  const std::vector<std::string> many = {"a", "b", "c", "d", "e", "f", "g"};
+  EXPECT_EQ(SomeOf(many), "a, b, c, d, e and 2 more");
+  EXPECT_EQ(SomeOf(std::span(many).first(6)), "a, b, c, d, e, f");
+  EXPECT_EQ(SomeOf({}), "");
 }
 
 TEST(Strings, DidYouMean) {

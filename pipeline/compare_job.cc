@@ -38,13 +38,10 @@ std::map<int64_t, OfSize> CallsOf(const JobCalls& job, const Collective& collect
 }
 
 std::string UntimedText(const std::vector<std::pair<int64_t, int64_t>>& untimed) {
-  constexpr size_t kMost = 8;
-  std::string text = "; without times:";
-  for (size_t i = 0; i < std::min(kMost, untimed.size()); ++i)
-    text += fmt::format("{} {} ({})", i == 0 ? "" : ",", SizeText(untimed[i].first),
-                        Counted(untimed[i].second, "call"));
-  if (untimed.size() > kMost) text += fmt::format(", {} more", untimed.size() - kMost);
-  return text;
+  std::vector<std::string> texts;
+  for (const auto& [size_bytes, calls] : untimed)
+    texts.push_back(fmt::format("{} ({})", SizeText(size_bytes), Counted(calls, "call")));
+  return "; without times: " + SomeOf(texts);
 }
 
 }  // namespace

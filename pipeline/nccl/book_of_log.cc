@@ -104,10 +104,8 @@ struct Part {
 
 std::string RanksText(std::span<const Rank> ranks) {
   std::vector<std::string> texts;
-  constexpr size_t kMost = 8;
-  for (const Rank rank : ranks.first(std::min(ranks.size(), kMost)))
-    texts.push_back(std::to_string(rank.value));
-  return Join(texts, ",") + (ranks.size() > kMost ? ",..." : "");
+  for (const Rank rank : ranks) texts.push_back(std::to_string(rank.value));
+  return SomeOf(texts);
 }
 
 StatusOr<Part> PartOf(const Topology& whole, const JobGroups& groups, const PlanOptions& options,

@@ -6,8 +6,6 @@
 // 4. A feasible question gives the sends. An infeasible question gives the Core: the guards in Z3's own core.
 #include "synth/smt/step_encoding.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -16,6 +14,7 @@
 #include <thread>
 
 #include "base/exceptions.h"
+#include "base/strings.h"
 #include "base/threads.h"
 
 namespace xccl::smt {
@@ -269,7 +268,6 @@ StatusOr<Answer> SolverQuestion::Ask(const SolveLimits& limits, const std::optio
 }
 
 std::string Summary(const Core& core) {
-  constexpr size_t kShown = 4;                             // most names of one family in a message
   std::map<std::string, std::vector<std::string>> things;  // by family: "load of", "needs of rank"
   bool rounds = false;
   for (const std::string& name : core) {
@@ -281,15 +279,9 @@ std::string Summary(const Core& core) {
     }
   }
   std::vector<std::string> parts;
-  for (const auto& [family, of] : things) {
-    const size_t shown = std::min(kShown, of.size());
-    std::string part = fmt::format(
-        "{} {}", family, fmt::join(of.begin(), of.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
-    if (of.size() > shown) part += fmt::format(" and {} more", of.size() - shown);
-    parts.push_back(std::move(part));
-  }
+  for (const auto& [family, of] : things) parts.push_back(family + " " + SomeOf(of));
   if (rounds) parts.emplace_back("rounds");
-  return fmt::format("{}", fmt::join(parts, "; "));
+  return Join(parts, "; ");
 }
 
 }  // namespace xccl::smt

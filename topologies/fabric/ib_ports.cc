@@ -252,14 +252,13 @@ void IbPorts::InferDegraded() {
 }
 
 void IbPorts::WriteWarnings() {
-  constexpr size_t kListed = 5;  // further lines
   for (const std::string& sort : sorts_) {
     const auto& [said, lines] = warnings_.at(sort);
     std::string text = fmt::format("{}:{}: {}", file_, lines[0], said);
     if (lines.size() > 1) text += lines.size() == 2 ? "; likewise in line " : "; likewise in lines ";
-    for (size_t i = 1; i < std::min(lines.size(), kListed + 1); ++i)
-      text += fmt::format("{}{}", i == 1 ? "" : ", ", lines[i]);
-    if (lines.size() > kListed + 1) text += fmt::format(" and {} more", lines.size() - kListed - 1);
+    std::vector<std::string> further;
+    for (const auto line : std::span(lines).subspan(1)) further.push_back(std::to_string(line));
+    text += SomeOf(further);
     fabric_.warnings.push_back(std::move(text));
   }
 }

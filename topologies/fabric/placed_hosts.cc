@@ -96,10 +96,10 @@ class Kinds {
       return InvalidInput(
           fmt::format("{}: no --host names any of its hosts ({}); expected one of them; hint: --host=DUMP is "
                       "for all hosts",
-                      file_, FirstOf(unnamed)));
+                      file_, SomeOf(unnamed)));
     if (!unnamed.empty())
       Warn(fmt::format("no --host names {} ({}): left out", Counted(std::ssize(unnamed), "host"),
-                       FirstOf(unnamed)));
+                       SomeOf(unnamed)));
     return OkStatus();
   }
 
@@ -127,7 +127,7 @@ class Kinds {
       Warn(fmt::format(
           "{} ({}) with at most half of the NICs of the hosts that have most: left out, as for "
           "storage or management; hint: --hosts-file=LIST or --job=HOSTS names the hosts that you mean",
-          Counted(std::ssize(left_out), "host"), FirstOf(left_out)));
+          Counted(std::ssize(left_out), "host"), SomeOf(left_out)));
   }
 
   Status CheckCount() const {
@@ -164,13 +164,13 @@ class Kinds {
     }
     for (const auto& [rule, hosts] : by_rule)
       Warn(fmt::format("NICs are matched by {} on {} ({})", ToString(rule),
-                       Counted(std::ssize(hosts), "host"), FirstOf(hosts)));
+                       Counted(std::ssize(hosts), "host"), SomeOf(hosts)));
     for (const auto& [devices, hosts] : strangers)
       Warn(fmt::format("adapters that match no NIC, as for storage: {} on {} ({})", devices,
-                       Counted(std::ssize(hosts), "host"), FirstOf(hosts)));
+                       Counted(std::ssize(hosts), "host"), SomeOf(hosts)));
     for (const auto& [nics, hosts] : idle)
       Warn(fmt::format("NICs without a cable: {} on {} ({})", nics, Counted(std::ssize(hosts), "host"),
-                       FirstOf(hosts)));
+                       SomeOf(hosts)));
   }
 
   // The domain of each placed host; hosts in none have one of their own.
@@ -249,12 +249,6 @@ class Kinds {
 };
 
 }  // namespace
-
-std::string FirstOf(std::span<const std::string> names) {
-  constexpr size_t kMost = 3;
-  if (names.size() <= kMost + 1) return Join(names, ", ");
-  return fmt::format("{} and {} more", Join(names.first(kMost), ", "), names.size() - kMost);
-}
 
 StatusOr<PlacedHosts> PlaceAdapters(const Fabric& fabric, std::string_view file,
                                     std::span<const FabricHost> hosts, const FabricOptions& options) {

@@ -35,7 +35,4 @@ StatusOr<PlacedHosts> PlaceKinds(const Fabric& fabric, std::string_view file,
                                  std::span<const FabricHost> hosts, const FabricOptions& options,
                                  bool chosen);
 
-// "gpu1, gpu2, gpu3 and 5 more".
-std::string FirstOf(std::span<const std::string> names);
-
 }  // namespace xccl

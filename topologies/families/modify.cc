@@ -45,12 +45,8 @@ StatusOr<std::vector<LinkId>> FindLinks(const Topology& topology, const NodeInde
     const std::string name = index.Reference(topology.link(link).to);
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
-  if (names.size() > 8) {
-    names.resize(8);
-    names.push_back("...");
-  }
   return InvalidInput(fmt::format("link {}: no such link; {} has links to {}", text, from_text,
-                                  names.empty() ? "nothing" : Join(names, ", ")));
+                                  names.empty() ? "nothing" : SomeOf(names)));
 }
 
 Status Degrade(const Topology& topology, const NodeIndex& index, const std::string& text,
