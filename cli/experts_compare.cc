@@ -18,7 +18,7 @@
 #include "cli/show.h"
 #include "dispatch/report.h"
 #include "dispatch/verify.h"
-#include "pipeline/view/experts.h"
+#include "draw/experts.h"
 
 namespace xccl {
 namespace {

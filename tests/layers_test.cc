@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <pugixml.hpp>
 #include <set>
@@ -136,6 +138,28 @@ TEST_F(LayersTest, EveryHeaderHasOneOwner) {
     for (const std::string& header : target.headers) owners[header].push_back(label);
   EXPECT_GT(owners.size(), 150U);
   for (const auto& [header, labels] : owners) EXPECT_THAT(labels, testing::SizeIs(1)) << header;
+}
+
+// Every folder has a row in the table of CONTRIBUTING.md, or is part of a folder that has one. Each engine
+// has a row of its own.
+TEST_F(LayersTest, TheMapForContributorsHasEveryStage) {
+  std::ifstream file("CONTRIBUTING.md");
+  const std::string map{std::istreambuf_iterator<char>(file), {}};
+  const auto has_row = [&](const std::string& folder) {
+    for (size_t at = map.find("\n| `"); at != std::string::npos; at = map.find("\n| `", at + 1))
+      if (map.substr(at, map.find('|', at + 3) - at).find("`" + folder + "/`") != std::string::npos)
+        return true;
+    return false;
+  };
+  std::set<std::string> missing;
+  for (const auto& [label, target] : targets_) {
+    std::string folder = PackageOf(label);
+    if (folder.empty() || target.testonly) continue;
+    while (!has_row(folder) && folder.rfind('/') != std::string::npos && !folder.starts_with("synth/"))
+      folder.resize(folder.rfind('/'));
+    if (!has_row(folder)) missing.insert(folder);
+  }
+  EXPECT_THAT(missing, testing::IsEmpty());
 }
 
 TEST_F(LayersTest, PackagesHaveNoCycle) {

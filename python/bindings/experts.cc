@@ -1,5 +1,5 @@
 // Plans of expert dispatch and combine: made, read, written, timed and run.
-#include "pipeline/view/experts.h"
+#include "draw/experts.h"
 
 #include <chrono>
 #include <iterator>

@@ -1,4 +1,4 @@
-#include "pipeline/view/experts.h"
+#include "draw/experts.h"
 
 #include <fmt/core.h>
 
