@@ -21,7 +21,7 @@ int64_t LeastUsefulBytes(const Topology& topology);
 // Two times are equally good if their ratio is at most kNear, because measured times vary by more.
 inline constexpr double kNear = 1.002;
 
-// Work is counted in moves. A move is one chunk over one path, added to a schedule and simulated. A smaller
+// The unit of work is a move: to add one chunk over one path to a schedule, and to simulate it. A smaller
 // operation of a search, such as one look at a link, takes about 10 ns.
 inline constexpr double kSecondsPerMove = 1.5e-6;
 inline constexpr int64_t kOperationsPerMove = 150;
