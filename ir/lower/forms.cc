@@ -8,7 +8,8 @@
 namespace xccl::lowering {
 namespace {
 
-// Segments of a chunk in the simulated schedule that are so few that a program of one pass loses little.
+// If the simulation of the schedule cuts a chunk into at most this many segments, a program of one pass loses
+// little.
 constexpr int64_t kFewSegments = 4;
 
 }  // namespace
