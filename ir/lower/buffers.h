@@ -46,7 +46,7 @@ class Buffers {
   IdVector<Rank, std::vector<ChunkId>> scratch_;
 };
 
-// Returns whether the receiver stores the value of the move. A sum is not stored if its one reader is the
+// Returns whether the receiver stores the value of the move. A sum is not stored if its only reader is the
 // send that is fused with its receive.
 bool IsStored(const Moves& moves, const Fusion& fusion, int32_t move);
 

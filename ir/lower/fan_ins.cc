@@ -97,8 +97,7 @@ class Finder {
     }
   }
 
-  // Applies the writes of one step to the chunk at one rank. `writes` is in ascending order of the lowest
-  // contributors.
+  // Applies the writes of one step to the chunk at one rank. `writes` is sorted by the lowest contributors.
   void Meet(std::span<const Write> writes) {
     Value& held = values_[writes.front().to.index()];
     touched_.push_back(writes.front().to);

@@ -1,5 +1,4 @@
-// Chunks do not interact, so a chunk of a part may move in the steps of another chunk that takes the same
-// paths.
+// Chunks do not interact, so a chunk may move in the steps of another chunk of its part on the same paths.
 #include "ir/lower/fold.h"
 
 #include <algorithm>

@@ -11,8 +11,8 @@
 namespace xccl::lowering {
 
 struct Fusion {
-  std::vector<int32_t> send_of;  // by move: the move whose send is fused with this one's receive, or kNoIndex
-  std::vector<int32_t> recv_of;  // by move: the move whose receive is fused with this one's send, or kNoIndex
+  std::vector<int32_t> send_of;  // by move: the move whose send is fused with its receive, or kNoIndex
+  std::vector<int32_t> recv_of;  // by move: the move whose receive is fused with its send, or kNoIndex
   bool operator==(const Fusion&) const = default;
 };
 

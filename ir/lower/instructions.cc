@@ -106,8 +106,7 @@ void ListGroups(const Paths& paths, const Assignment& assignment, Program& progr
 
 // Appends threadblocks of copies to every rank that copies chunks from its input to its output. One
 // threadblock copies more slowly than links carry, so the root of a broadcast needs several. All ranks run as
-// many threadblocks as the rank with the most; copies get the threadblocks that their rank does not use
-// otherwise.
+// many threadblocks as the rank with the most; copies get the threadblocks that their rank has left.
 void AppendCopies(const Moves& moves, const Writer& writer, Program& program, Places& places) {
   const auto blocks_of = [&](Rank r) { return program.ranks[r].threadblocks.size(); };
   size_t most = 0;

@@ -15,8 +15,7 @@
 
 namespace xccl::lowering {
 
-// By rank, threadblock and instruction: the instruction's place, which is the index of its event in the order
-// (order.h).
+// By rank, threadblock and instruction: the instruction's place, the index of its event in Order::events.
 using Places = IdVector<Rank, std::vector<std::vector<int32_t>>>;
 
 // Fills program.ranks, program.connections and program.groups, and returns the places of the instructions.

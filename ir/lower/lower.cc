@@ -55,14 +55,13 @@ enum class Variant {
   kChains,  // trees are chains
 };
 
-// A program, and its simulated time. The time is absent if the program was too large to be simulated in every
-// form.
+// A program with its simulated time, which is absent if its form is not simulated (kLargeMoves).
 struct Candidate {
   Program program;
   std::optional<int64_t> time_ps;
 };
 
-// What all candidates of a schedule share: the time to keep, and the options with which they are timed.
+// The time to keep and the options of simulations, which all candidates of a schedule share.
 struct Search {
   const Topology& topology;
   const LowerOptions& options;
@@ -184,8 +183,7 @@ bool HasMoreFanIns(const ChunkedSchedule& source) {
   return find(true) != find(false);
 }
 
-// Returns the best program of one schedule in its chunks, over all variants. `pass` is the pass that made the
-// schedule.
+// Returns the best program of a schedule in its chunks, over all variants. The pass `pass` made the schedule.
 StatusOr<Candidate> BestVariant(const Search& search, std::string_view pass, const ChunkedSchedule& source) {
   XCCL_RETURN_IF_ERROR(search.Verifier(source).Check(pass, source.schedule));
   std::optional<Candidate> best;

@@ -92,8 +92,7 @@ void Append(Program from, Rank rank, Program& to) {
 
 }  // namespace
 
-// The paths of one rank: the paths that it sends on, then the paths that it receives on, then its ways
-// (Schedule::ways).
+// The paths of one rank: first paths that it sends on, then paths that it receives on, then Schedule::ways.
 struct RankLowering::OwnPaths {
   Paths paths;
   std::vector<int32_t> out, in;  // by class: its path; kNoIndex: none
@@ -262,7 +261,7 @@ RankLowering::OwnPaths RankLowering::PathsOf(Rank rank) const {
     }
   }
   if (!damage_) return own;
-  // A way has the channel after those of the classes between its ends.
+  // A way gets the lowest channel above the channels of all classes between its ends.
   for (const int32_t w : damage_->ways_of[rank.index()]) {
     const std::vector<LinkId>& links = damage_->ways[static_cast<size_t>(w)];
     const Rank src = *damage_->whole.RankOf(damage_->whole.link(links.front()).from),
@@ -410,8 +409,7 @@ Program RankLowering::WriteRank(Rank rank) const {
   const size_t count = moves.moves.size();
   const Rank only[] = {rank};
   const Buffers buffers = PlaceBuffers(moves, fusion, *collective_, num_ranks, only);
-  // Chunks that are neighbours at one rank need not be neighbours at its peer, so instructions move one
-  // chunk.
+  // Neighbouring chunks of one rank need not be neighbours at its peer, so an instruction moves one chunk.
   const Runs runs{std::vector<int32_t>(count, kNoIndex), std::vector<int32_t>(count, 1),
                   std::vector<bool>(count, true)};
   Program program = head_;

@@ -42,7 +42,7 @@ class RankLowering {
   // Runs the passes over the columns. `size_bytes` is the size for which passes and instances are chosen. The
   // schedule, the collective and the topology must outlive the object. Requires a compressed, normalized
   // schedule that verifies. Errors: kInvalidInput for trees of links, for sums that several ranks must add up
-  // in one order, and for more chunks than a program can name; kLimit if the tables of one rank need too much
+  // in one order, and for more chunks than a program can name; kLimit if a rank's tables need too much
   // memory.
   static StatusOr<RankLowering> Create(const Schedule& schedule, const Collective& collective,
                                        const Topology& topology, int64_t size_bytes);

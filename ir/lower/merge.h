@@ -18,9 +18,9 @@ namespace xccl::lowering {
 // at the place of its last move.
 struct Runs {
   // By move:
-  std::vector<int32_t> previous;  // the move before this one in its run; kNoIndex: this one is the first
+  std::vector<int32_t> previous;  // the move before this move in its run; kNoIndex: this move is the first
   std::vector<int32_t> length;    // for the first move of a run, the number of its moves; else 0
-  std::vector<bool> last;         // is this move the last of its run?
+  std::vector<bool> last;         // whether this move is the last of its run
   bool operator==(const Runs&) const = default;
 };
 

@@ -174,8 +174,7 @@ class Follower {
     return std::accumulate(first, first + move.bundle_size, 0);
   }
 
-  // Returns whether no two ranks complete the sum. All ranks then get the same bits in any order of
-  // additions.
+  // Returns whether no two ranks complete the sum. Any order of additions then gives all ranks the same bits.
   bool SumsOnce(ChunkId c, std::span<const int32_t> own) {
     Begin(c);
     int32_t sums = 0;

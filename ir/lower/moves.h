@@ -64,8 +64,7 @@ struct Moves {
 // order of arrival, unless several ranks must get the same bits. Without `times`, they come in order of step.
 // `only`: the chunks that the schedule moves, ascending, if it leaves others out, as the columns of a
 // compressed schedule do; null: all chunks. Cost: linear, plus sorting each step by chunk. Requires a
-// normalized schedule that verifies. Errors: kInvalidInput if int32_t cannot number the events, two for each
-// move.
+// normalized schedule that verifies. Errors: kInvalidInput if int32_t cannot number two events for each move.
 StatusOr<Moves> SplitByRank(const Schedule& schedule, const Paths& paths, const Collective& collective,
                             int32_t num_ranks, const MoveTimes* times,
                             const std::vector<ChunkId>* only = nullptr);

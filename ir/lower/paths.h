@@ -1,5 +1,4 @@
-// Pass "paths": turns the paths of the schedule into paths with one rank at either end. Each becomes a
-// connection.
+// Pass "paths": turns the paths of the schedule into paths between two ranks, which become connections.
 #pragma once
 
 #include <cstdint>

@@ -31,8 +31,7 @@ constexpr int64_t kLeastSentBytes = 512 << 10;  // by one of several instances, 
 // The most instances. A rank that sends and receives has at least two threadblocks, and kDefaultBlocks
 // threadblocks saturate its links.
 constexpr int32_t kMostInstances = kDefaultBlocks / 2;
-// The most work of all simulations of one form, in instructions × passes, so that lowering takes seconds at
-// most.
+// The most work of all simulations of one form, in instructions × passes. Lowering then takes seconds.
 constexpr int64_t kMostWork = 2'000'000;
 
 struct Choice {
@@ -211,8 +210,7 @@ StatusOr<int64_t> MoreSegments(const Collective& collective, const Topology& top
     Protocol protocol;
     int64_t time_ps;
   };
-  // Tries twice as many instances with as many passes each, and four times as many passes, while one of them
-  // helps.
+  // Tries twice as many instances with as many passes each, and four times as many passes, while that helps.
   const auto climb = [&](Taken taken) -> StatusOr<Taken> {
     for (bool gains = true; gains;) {
       gains = false;

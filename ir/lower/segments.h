@@ -25,7 +25,7 @@ enum class Segments {
 // The most threadblocks of a rank.
 struct BlockLimits {
   int32_t one = 0;  // in a program of one instance
-  int32_t all = 0;  // in all instances together, where a program has several
+  int32_t all = 0;  // in all instances together, if a program has several
 };
 
 // Returns the instructions of all ranks, in one instance.

@@ -9,8 +9,7 @@
 namespace xccl {
 namespace {
 
-// The ranks at the ends of a path. is_held: the path is a chain with a blocked link
-// (synth/common/blocked_links.h).
+// The ranks at the ends of a path. is_held: the path is a chain with a blocked link (blocked_links.h).
 struct Path {
   std::vector<Rank> sources, destinations;
   bool is_held = false;

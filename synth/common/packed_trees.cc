@@ -142,8 +142,7 @@ int64_t PackedTrees::NumArcs() const {
 }
 
 std::vector<int64_t> WaveWeights(int32_t waves) {
-  // Small waves fill the pipeline sooner; large waves need fewer messages. kFirst is 2 so that 2 × 1.5 is
-  // whole.
+  // Small waves fill the pipeline sooner; large waves need fewer messages. kFirst × kGrowth is whole.
   constexpr double kFirst = 2, kGrowth = 1.5, kLargest = 16;
   std::vector<int64_t> weights(static_cast<size_t>(waves));
   for (int32_t w = 0; w < waves; ++w) {

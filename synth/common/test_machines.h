@@ -18,8 +18,7 @@ Topology MakeSwitch(int32_t ranks);
 Topology MakeHypercube(int32_t dim);
 // A DGX-1 with 8 GPUs. One or two cables of 25 GB/s join neighbours; links have 0.7 us.
 Topology MakeDgx1();
-// A cluster. Each host has a 100 GB/s switch for its GPUs, and one NIC per GPU to the fabric switch of all
-// hosts.
+// A cluster. Each host has a 100 GB/s switch for its GPUs. Each GPU has a NIC to the fabric switch.
 Topology MakeCluster(int32_t hosts, int32_t gpus);
 // A machine of one cable (two links) for each pair of ranks in `cables`.
 Topology MakeGraph(int32_t ranks, const std::vector<std::pair<int32_t, int32_t>>& cables);
