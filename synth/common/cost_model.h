@@ -35,8 +35,8 @@ inline constexpr double kRounding = 1e-9;
 // The fewest bytes of a piece. A shorter piece costs more to handle than it gains.
 inline constexpr int64_t kLeastPieceBytes = 1 << 10;
 
-// The most moves of a plain plan for which engines cut parts finer than the ranks need. An allgather of 256
-// ranks with 16 pieces per rank has about this many moves.
+// The most transfers of one chunk in a plain plan for which engines cut parts finer than the ranks need. An
+// allgather of 256 ranks with 16 pieces per rank has about this many.
 inline constexpr int64_t kMovesWorthCutting = 1 << 20;
 
 // Limits on the transfers of one plan. An engine does not cut finer once a plan has kManyTransfers, which

@@ -27,7 +27,7 @@ struct SynthesisLimits {
   std::optional<int32_t> chunks = {};  // the exact number of chunks per part
   std::optional<int32_t> steps = {};   // the largest number of steps
   std::optional<int32_t> rounds = {};  // the largest number of rounds; only smt reads it
-  int64_t work_units = 0;              // the budget of the search; 0: the engine's default
+  int64_t work_units = 0;              // the budget of the search, in a unit of the engine; 0: its default
   Deadline deadline = Deadline();      // by the wall clock; the default never passes
 };
 
@@ -104,8 +104,8 @@ struct Offer {
   int64_t work = 0;
   int64_t bytes = 0;          // memory beyond that of the moves
   bool fills_budget = false;  // the search spends the whole budget, at least `work`
-  // Makes the plan from results that the offer already has, with at most `most_work` moves. Empty: the caller
-  // uses Engine::Synthesize. Requires that the request and the objects it points to still exist.
+  // Makes the plan from results that the offer already has, with at most the work `most_work`. Empty: the
+  // caller uses Engine::Synthesize. Requires that the request and the objects it points to still exist.
   std::function<StatusOr<Synthesis>(int64_t most_work)> make = {};
 };
 
