@@ -14,22 +14,23 @@
 
 namespace xccl::lowering {
 
-// A rank's own contribution lies in its input. Any other value lies in the output where the output has the
-// chunk, else in scratch. Scratch slots are in order of chunk, so neighbouring chunks have neighbouring
-// slots.
+// A rank's own contribution lies in its input. Any other value lies in the output if the output has a slot
+// for the chunk, else in scratch. Scratch slots are in order of chunk, so neighbouring chunks have
+// neighbouring slots.
 class Buffers {
  public:
-  // `scratch`: by rank, the chunks that need a slot in scratch, ascending. `collective` must outlive the
-  // object. `ranks`: the members whose buffers are asked for; empty: all members.
+  // `scratch`: by rank, the chunks that need a slot in scratch, ascending. `ranks`: the members whose buffers
+  // are needed; if empty, all members. `collective` must outlive the object.
   Buffers(const Collective& collective, IdVector<Rank, std::vector<ChunkId>> scratch,
           std::span<const Rank> ranks = {});
 
-  // Has the rank's output a slot for the chunk?
+  // Returns whether the rank's output has a slot for the chunk.
   bool InOutput(Rank rank, ChunkId chunk) const { return SlotIn(output_[rank], chunk).has_value(); }
-  // Requires: the precondition gives the chunk to the rank.
+  // Returns the chunk's slot in the rank's input. Requires that the precondition gives the chunk to the rank.
   Operand Input(Rank rank, ChunkId chunk) const;
-  // Requires: the chunk is in the output or in scratch.
+  // Returns the chunk's slot in the rank's output or scratch. Requires that one of the two has a slot for it.
   Operand Held(Rank rank, ChunkId chunk) const;
+  // Returns the chunks that have slots in the rank's scratch, ascending.
   const std::vector<ChunkId>& Scratch(Rank rank) const { return scratch_[rank]; }
 
  private:
@@ -45,12 +46,12 @@ class Buffers {
   IdVector<Rank, std::vector<ChunkId>> scratch_;
 };
 
-// Does the receiver store the value of the move? A sum is not stored where its one reader is the send that is
-// fused with its receive.
+// Returns whether the receiver stores the value of the move. A sum is not stored if its only reader is the
+// send that is fused with its receive.
 bool IsStored(const Moves& moves, const Fusion& fusion, int32_t move);
 
-// Guarantees a slot for every stored value: in the output where the output has the chunk, else in scratch.
-// Scratch has no other slots. `ranks`: as Buffers has it; values of other ranks are left out.
+// Returns buffers with a slot for every stored value: in the output if the output has the chunk, else in
+// scratch. Scratch has no other slots. `ranks` is as in Buffers; values of other ranks are left out.
 Buffers PlaceBuffers(const Moves& moves, const Fusion& fusion, const Collective& collective,
                      int32_t num_ranks, std::span<const Rank> ranks = {});
 

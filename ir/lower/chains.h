@@ -1,5 +1,4 @@
-// Pass "chains": writes trees of links out as chains. A connection has one rank at either end, so it carries
-// no tree.
+// Pass "chains": replaces trees of links by chains. A connection joins two ranks, so it carries no tree.
 #pragma once
 
 #include <span>
@@ -12,15 +11,15 @@
 namespace xccl::lowering {
 
 // Returns the chains of a tree, from each source to each destination, in the order of the tree's links. A
-// tree has one source or one destination. A path that is a chain has itself as its one chain. Cost: O(n log
-// n) in the links returned.
+// tree has one source or one destination. A path that is a chain is its own only chain. Cost: O(n log n) in
+// the links returned.
 std::vector<std::vector<LinkId>> ChainsOf(const Topology& topology, std::span<const LinkId> tree);
 
-// Returns a schedule of the same outcome whose paths are chains. A multicast becomes a copy to each of its
-// destinations, an in-switch reduction an addition from each of its sources, in the order of the path. A link
-// of a tree is then used once for every leaf behind it. Linear in the transfers returned. Requires: a
-// normalized schedule that verifies. Errors: kInvalidInput for an in-switch reduction that replaces the value
-// at its destination: chains would have to copy one addend and add the rest in one step.
+// Returns a schedule with the same result in which all paths are chains. A multicast becomes a copy to each
+// destination. An in-switch reduction becomes an addition from each source, in the order of the path. A link
+// of a tree then carries one message for every leaf behind it. Linear in the transfers returned. Requires a
+// normalized schedule that verifies. Errors: kInvalidInput if an in-switch reduction replaces the value at
+// its destination, because chains would have to copy one addend and add the others in one step.
 StatusOr<Schedule> WithoutTrees(const Schedule& schedule, const Topology& topology);
 
 }  // namespace xccl::lowering

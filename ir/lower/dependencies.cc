@@ -41,7 +41,7 @@ class RankAccesses {
       for (int32_t i = 0; i < instruction.count; ++i)
         action(slots_[line_.SlotOf(operand) + static_cast<size_t>(i)]);
     };
-    // reduce reads its destination too, which the write below covers.
+    // The opcode kReduce reads its destination, too. The write below covers this.
     if (ReadsSource(instruction.op))
       each(instruction.src, [&](Slot& slot) { Wait(site, slot.writer, waits); });
     if (WritesDestination(instruction.op)) {
@@ -72,7 +72,8 @@ class RankAccesses {
     std::vector<Dependency> readers;  // since the last write
   };
 
-  // In place, a copy from input to output may be a copy onto itself, which accesses nothing.
+  // Returns whether the instruction accesses nothing. In place, a copy from input to output may be a copy
+  // onto itself.
   bool IsIdle(const Instruction& instruction) const {
     return instruction.op == Opcode::kCopy && !instruction.first &&
            line_.SlotOf(instruction.src) == line_.SlotOf(instruction.dst);
@@ -87,7 +88,8 @@ class RankAccesses {
     waits.push_back(*on);
   }
 
-  // Keeps one wait for each threadblock: for the last instruction, since the ones before it are then done.
+  // Keeps one wait for each threadblock: the wait for its last instruction, since its earlier instructions
+  // are then done.
   static void Reduce(std::vector<Dependency>& waits) {
     std::sort(waits.begin(), waits.end(), [](const Dependency& a, const Dependency& b) {
       return std::tuple(a.threadblock, -a.index) < std::tuple(b.threadblock, -b.index);
@@ -103,7 +105,7 @@ class RankAccesses {
   std::vector<std::optional<Dependency>> last_send_;  // by first link
   std::vector<Slot> slots_;
   const size_t blocks_;
-  std::vector<int32_t> known_;  // [waiting threadblock][awaited one]: the last instruction awaited
+  std::vector<int32_t> known_;  // [waiting threadblock][awaited threadblock]: the last instruction awaited
 };
 
 // Numbers the first links of a rank's connections. Returns, by threadblock, the number of the link on which
@@ -126,7 +128,7 @@ std::vector<int32_t> FirstLinks(const Program& program, Rank rank) {
 
 }  // namespace
 
-// The waits of a rank are gathered in order of place, and then laid out in order of threadblock.
+// Gathers the waits of a rank in order of place, and then stores them in order of threadblock.
 void AddDependencies(const Places& places, const Collective& collective, bool pace, Program& program) {
   program.in_place =
       std::ranges::all_of(collective.ranks(), [&](Rank r) { return collective.InPlaceOf(r).has_value(); });

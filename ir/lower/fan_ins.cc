@@ -1,4 +1,4 @@
-// Follows one chunk at a time through the steps. Every rank's value of the chunk is known by its lowest
+// Follows one chunk at a time through the steps. Every rank's value of the chunk is described by its lowest
 // contributor and the number of its contributions.
 #include "ir/lower/fan_ins.h"
 
@@ -61,7 +61,7 @@ class Finder {
 
  private:
   void Follow(ChunkId chunk, std::span<const int32_t> transfers) {
-    if (transfers.empty()) return;  // columns of a compressed schedule leave most chunks out
+    if (transfers.empty()) return;  // the columns of a compressed schedule move few of the chunks
     collective_.Before(chunk, holdings_);
     for (const Holding& holding : holdings_) {
       touched_.push_back(holding.rank);
@@ -97,8 +97,7 @@ class Finder {
     }
   }
 
-  // Writes to the chunk at one rank. `writes`: all of one step, in ascending order of their lowest
-  // contributor.
+  // Applies the writes of one step to the chunk at one rank. `writes` is sorted by the lowest contributors.
   void Meet(std::span<const Write> writes) {
     Value& held = values_[writes.front().to.index()];
     touched_.push_back(writes.front().to);
@@ -141,7 +140,7 @@ class Finder {
   std::vector<int64_t> first_unit_;                        // by transfer
   FanIns found_;
   std::map<std::tuple<Rank, int32_t, std::vector<PathId>>, int32_t> numbers_;
-  // About the chunk that is followed:
+  // State of the chunk that is followed:
   std::vector<Holding> holdings_;
   std::vector<Rank> touched_;
   std::vector<Write> writes_;

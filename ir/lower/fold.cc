@@ -1,4 +1,4 @@
-// Chunks do not interact, so any chunk of a part may move in the steps of another that takes the same paths.
+// Chunks do not interact, so a chunk may move in the steps of another chunk of its part on the same paths.
 #include "ir/lower/fold.h"
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 namespace xccl::lowering {
 namespace {
 
-// The transfers of every chunk, in order of step. Within a step they are in an order of their paths, so that
-// the transfers of two chunks can be compared one by one.
+// Lists the transfers of every chunk by step. Within a step, transfers are sorted by their paths, so that the
+// transfers of two chunks can be compared one by one.
 class Journeys {
  public:
   Journeys(const Schedule& schedule, int32_t num_chunks)
@@ -51,7 +51,7 @@ class Journeys {
 std::optional<Folded> FoldWaves(const Schedule& schedule, const Collective& collective) {
   const Journeys journeys(schedule, collective.num_chunks());
   std::vector<std::vector<int64_t>> weights;
-  std::vector<int32_t> firsts;  // the first of the neighbours that become one chunk
+  std::vector<int32_t> firsts;  // by joint chunk: the first of the chunks that it joins
   for (int32_t p = 0; p < collective.num_parts(); ++p) {
     weights.emplace_back();
     const int32_t first = collective.FirstChunk(PartId(p)).value;

@@ -16,9 +16,9 @@ struct Folded {
 };
 
 // Joins neighbouring chunks of a part that take the same paths in the same order. The joint chunk is as large
-// as all of them together, and moves in the steps of the first. Guarantees that the result is normalized and
-// verifies. Absent where no two neighbours take the same paths. Linear in the chunks of all transfers, beside
-// sorting the transfers of each chunk. Requires: a normalized schedule that verifies, without symmetry.
+// as all of them together, and moves in the steps of the first chunk. The result is normalized and verifies.
+// Returns nullopt if no two neighbours take the same paths. Cost: linear in the chunks of all transfers, plus
+// sorting the transfers of each chunk. Requires a normalized schedule that verifies, without symmetry.
 std::optional<Folded> FoldWaves(const Schedule& schedule, const Collective& collective);
 
 }  // namespace xccl::lowering

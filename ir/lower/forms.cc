@@ -8,7 +8,7 @@
 namespace xccl::lowering {
 namespace {
 
-// Segments of a chunk in the simulated schedule that are so few that a program of one pass loses little.
+// One pass loses little if the simulation of the schedule cuts a chunk into at most this many segments.
 constexpr int64_t kFewSegments = 4;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The forms that a program of one schedule may have, as data.
+// The forms in which a schedule may be lowered.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace xccl::lowering {
 
-// Moves above which a program is made in few forms, and in the schedule's own chunks not at all where waves
-// can be folded: simulating a form takes tenths of a second.
+// A schedule of more moves than this (moves.h) is lowered in few forms, because simulating a form takes
+// tenths of a second. If its waves can be folded, it is not lowered in its own chunks.
 inline constexpr int64_t kManyMoves = 50'000;
-// Moves above which a program has one form, which is not simulated: the simulation takes seconds.
+// A schedule of more moves than this is lowered in one form, which is not simulated: that takes seconds.
 inline constexpr int64_t kLargeMoves = 500'000;
 
 struct Form {
@@ -27,11 +27,11 @@ struct Form {
   bool operator==(const Form&) const = default;
 };
 
-// Returns the forms to be tried, plainest first. A plain program has few slots, which are memory; it is
-// fused, so a value that is sent on is read once less; and it is not paced, since pacing makes threadblocks
-// wait for one another. Above kManyMoves three forms are left. Above kLargeMoves a program is too large to be
-// simulated, and one form is left. Where the schedule needs few segments, that form follows the schedule's
-// times most closely, in one pass; else it makes a middle number of passes.
+// Returns the forms to try, the plainest first. A plain form has few slots, because slots are memory. It is
+// fused, so that a value that is sent on is read once less. It is not paced, because pacing makes
+// threadblocks wait for one another. Above kManyMoves, three forms are tried; above kLargeMoves, one. If the
+// simulated schedule has few segments, this one form makes one pass that follows the schedule's times as
+// closely as possible; else it is fused and has the passes of Segments::kMiddle.
 std::vector<Form> FormsFor(const Schedule& schedule, const Collective& collective, int64_t size_bytes,
                            int64_t num_moves);
 

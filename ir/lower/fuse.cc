@@ -14,9 +14,9 @@ Fusion FuseForwards(const std::vector<Move>& moves, const Order& order, const As
   if (!fuse) return fusion;
   const size_t connections = assignment.channel.size();
   const size_t slots = static_cast<size_t>(program_slots);
-  std::vector<int32_t> last_place(connections, -1);  // by connection: of its last send
-  std::vector<int32_t> recv_places(connections * slots,
-                                   -1);  // by connection: a ring of its last `slots` moves
+  std::vector<int32_t> last_place(connections, -1);  // by connection: the place of its last send
+  // By connection: a ring of the places at which its last `slots` moves are received.
+  std::vector<int32_t> recv_places(connections * slots, -1);
   std::vector<size_t> sends(connections, 0);
   for (int32_t event : order.events) {
     if (event % 2 != 0) continue;
@@ -31,7 +31,7 @@ Fusion FuseForwards(const std::vector<Move>& moves, const Order& order, const As
       place = order.recv_place[a];
     }
     last_place[c] = place;
-    // The slot is free once all moves that are sent together with b are received.
+    // A slot is free once all moves that are sent together with b are received.
     const auto first = order.recv_place.begin();
     oldest_recv = *std::max_element(first + b, first + EndOfSent(moves, b));
     ++sends[c];

@@ -78,8 +78,8 @@ std::vector<Connection> ListConnections(const Paths& paths, const Assignment& as
   return connections;
 }
 
-// Lists the groups in the order that a program has. Threadblocks, which name a group by its index in Paths,
-// get its index in the program.
+// Lists the groups in the order of a program. Threadblocks name a group by its index in Paths; replaces this
+// index by the group's index in the program.
 void ListGroups(const Paths& paths, const Assignment& assignment, Program& program) {
   std::vector<int32_t> order(paths.groups.size()), place(order.size());
   std::iota(order.begin(), order.end(), 0);
@@ -104,9 +104,9 @@ void ListGroups(const Paths& paths, const Assignment& assignment, Program& progr
         if (*group) *group = place[**group];
 }
 
-// Appends threadblocks of copies to every rank that copies chunks from its input to its output. A threadblock
-// copies a fraction of what links carry, so that the root of a broadcast needs several. All ranks run as many
-// threadblocks as the rank with the most, and copies get those that the rank has left.
+// Appends threadblocks of copies to every rank that copies chunks from its input to its output. One
+// threadblock copies more slowly than links carry, so the root of a broadcast needs several. All ranks run as
+// many threadblocks as the rank with the most; copies get the threadblocks that their rank has left.
 void AppendCopies(const Moves& moves, const Writer& writer, Program& program, Places& places) {
   const auto blocks_of = [&](Rank r) { return program.ranks[r].threadblocks.size(); };
   size_t most = 0;
@@ -125,7 +125,7 @@ void AppendCopies(const Moves& moves, const Writer& writer, Program& program, Pl
         }
         copies.push_back(writer.Copy(moves.copies[i], static_cast<int32_t>(end - i)));
       }
-      // They come after all events.
+      // Copies come after all events.
       places[rank].emplace_back(copies.size(), static_cast<int32_t>(2 * moves.moves.size()));
     }
   }

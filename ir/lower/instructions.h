@@ -15,14 +15,13 @@
 
 namespace xccl::lowering {
 
-// By rank, threadblock and instruction: the instruction's place, which is the index of its event in the
-// order.
+// By rank, threadblock and instruction: the instruction's place, the index of its event in Order::events.
 using Places = IdVector<Rank, std::vector<std::vector<int32_t>>>;
 
-// Fills program.ranks, program.connections and program.groups. Guarantees rules P1, P2 and P4. The
-// instructions of a threadblock are in the order of their events. Copies from input to output, for which
-// nothing waits, have threadblocks of their own: those that a rank has fewer than the rank with the most, and
-// one at least.
+// Fills program.ranks, program.connections and program.groups, and returns the places of the instructions.
+// Guarantees rules P1, P2 and P4. The instructions of a threadblock are in the order of their events. Nothing
+// waits for a copy from input to output, so copies have threadblocks of their own. A rank has as many of them
+// as it has fewer threadblocks than the rank with the most, and at least one.
 Places WriteInstructions(const Moves& moves, const Order& order, const Assignment& assignment,
                          const Fusion& fusion, const Runs& runs, const Buffers& buffers, const Paths& paths,
                          bool reduces, Program& program);

@@ -1,19 +1,19 @@
-// The search for a program. lower_once.cc lists the passes that make one program; this file decides which
-// programs are made, and which one is kept. Candidates differ in three ways, one inside another:
+// Searches for the best program of a schedule. lower_once.cc lists the passes that make one program; this
+// file decides which programs, the candidates, are made, and which one is kept. Candidates differ in three
+// ways, each searched inside the one before:
 //
-// 1. Chunks. Waves of chunks are folded into one chunk each first, where the schedule has any; the program
-//    then has few instructions. The schedule's own chunks follow where the folded program loses time.
-// 2. Variants of the schedule in one of these forms of chunks. First, trees of links are groups, and only
-//    additions that several ranks must do in one order are fan-ins. With a machine model, which has a price
-//    for the hand-offs between threadblocks that add to one chunk, every addition is a fan-in second. Last,
-//    trees become chains, where groups lose time: a group's message goes on only when all members have room
-//    for it.
-// 3. Forms of a variant's program (forms.h), plainest first. Passes, instances and the protocol of each are
-//    chosen by simulation (segments.h).
+// 1. Chunks. Waves are folded first (fold.h), if the schedule has any; the program then has few instructions.
+//    The schedule's own chunks follow if the folded program loses time.
+// 2. Variants of the schedule. First, trees of links are groups, and only additions that several ranks must
+//    do in one order are fan-ins. With a machine model, every addition is a fan-in second, because the model
+//    has a price for hand-offs between threadblocks that add to one chunk. Last, trees become chains if
+//    groups lose time: a group's message goes on only when all members have room for it.
+// 3. Forms of a variant's program (forms.h), the plainest first. The passes, the instances and the protocol
+//    of each form are chosen by simulation (segments.h).
 //
-// The plainest candidate that takes no longer than the schedule, within 2 %, ends each of the three searches.
-// Where no candidate does, a less plain one must save 2 % to replace a plainer one. A deadline that passes
-// ends the search with the best candidate so far.
+// The first candidate that takes no longer than the schedule, within 2 %, ends the searches of chunks and of
+// forms, and chains are then not tried. If no candidate is as fast, a less plain candidate must save 2 % to
+// replace a plainer one. A deadline that passes ends the search with the best candidate so far.
 #include "ir/lower/lower.h"
 
 #include <algorithm>
@@ -39,25 +39,29 @@
 namespace xccl {
 namespace {
 
-using namespace lowering;  // the search reads better without it
+using namespace lowering;  // the search reads better without the prefix
 
-// Instructions of a program up to which passes are refined in every form, which takes 0.2 s a form.
+// In a program of at most this many instructions, passes are refined in every form, which takes 0.2 s a form.
+// In a larger program, they are refined in the best form alone.
 constexpr int64_t kSmallProgram = 4000;
-// A candidate that takes so many times as long as a plainer one is given up: neither more segments nor a less
-// plain form is expected to make up for that.
+// A candidate that takes more than this many times as long as a plainer one is given up. Neither more
+// segments nor a less plain form is expected to make up for that.
 constexpr double kHopelessRatio = 1.25;
 
-// How one schedule in its chunks is lowered.
-enum class Variant { kPlain, kFanIns, kChains };
+// The variants of a schedule (item 2 above).
+enum class Variant {
+  kPlain,   // trees are groups; only additions that several ranks must do in one order are fan-ins
+  kFanIns,  // trees are groups; every addition is a fan-in
+  kChains,  // trees are chains
+};
 
-// One way to lower the schedule. The simulated time is absent where the program was too large to be simulated
-// in every form.
+// A program with its simulated time, which is absent if its form is not simulated (kLargeMoves).
 struct Candidate {
   Program program;
   std::optional<int64_t> time_ps;
 };
 
-// The time that all candidates are compared with, and how candidates are timed.
+// The time to keep and the options of simulations, which all candidates of a schedule share.
 struct Search {
   const Topology& topology;
   const LowerOptions& options;
@@ -69,29 +73,32 @@ struct Search {
     return PassVerifier(options.verify_passes, source.collective, topology);
   }
   bool IsLate() const { return options.deadline(); }
-  // Did the deadline end the work that returned the status?
+  // Returns whether the deadline ended the work that returned the status.
   bool HasEnded(const Status& status) const { return status.code() == StatusCode::kLimit && IsLate(); }
   bool IsReachedBy(const Candidate& candidate) const {
     return candidate.time_ps && IsWithinTolerance(*candidate.time_ps, wanted_ps);
   }
 };
 
-// Does it cost little to refine the passes of every form?
+// Returns whether the passes of every form can be refined at little cost.
 bool IsSmall(const Program& program) { return NumInstructions(program) <= kSmallProgram; }
 
-// Is the candidate slower than a plainer one, which has as many segments as help it, by more than the ratio?
+// Returns whether the candidate takes more than `ratio` times as long as a plainer one. Returns false if
+// either has no time.
 bool IsSlower(const Candidate& candidate, const std::optional<Candidate>& plainer, double ratio) {
   return plainer && plainer->time_ps && candidate.time_ps &&
          !IsWithin(*candidate.time_ps, ratio, *plainer->time_ps);
 }
 
-// Is the candidate faster than a plainer one? Large programs, which have no time, are never replaced.
+// Returns whether the candidate is faster than a plainer one, or there is no plainer one. A program without a
+// time is too large to be compared and is never replaced.
 bool IsBetter(const Candidate& candidate, const std::optional<Candidate>& plainer) {
   if (!plainer) return true;
   return candidate.time_ps && plainer->time_ps && IsFaster(*candidate.time_ps, *plainer->time_ps);
 }
 
-// Gives a timed program more passes and instances while each step helps; `briefly` with less work.
+// Gives a program more passes and instances while each step helps, with less work if `briefly`. Does nothing
+// if the program has no time.
 Status Refine(const Search& search, const ChunkedSchedule& source, const SplitSchedule& split, bool briefly,
               Candidate& candidate) {
   if (!candidate.time_ps) return OkStatus();
@@ -102,8 +109,8 @@ Status Refine(const Search& search, const ChunkedSchedule& source, const SplitSc
   return OkStatus();
 }
 
-// The best program of a variant over its forms. `plainer`: the best program of the variants before it. The
-// search of chains ends at the first form that is hopeless beside groups.
+// Returns the best program of a variant over its forms. `plainer` is the best program of the variants before
+// it. The search of chains ends at the first form that is hopeless beside `plainer`.
 StatusOr<Candidate> BestForm(const Search& search, Variant variant, const ChunkedSchedule& source,
                              const OnceOptions& once, const SplitSchedule& split,
                              const std::optional<Candidate>& plainer) {
@@ -113,7 +120,8 @@ StatusOr<Candidate> BestForm(const Search& search, Variant variant, const Chunke
           : FormsFor(source.schedule, source.collective, once.size_bytes, std::ssize(split.moves.moves));
   std::optional<Candidate> best;
   std::optional<Ordered> ordered;
-  std::optional<Program> last;  // in one pass: forms that follow one another may make the same program
+  // The last program as LowerOnce made it: forms that follow one another may make the same program.
+  std::optional<Program> last;
   for (const Form& form : forms) {
     if (best && search.IsLate()) break;
     XCCL_ASSIGN_OR_RETURN(Program program, LowerOnce(source, once, split, form, ordered));
@@ -136,7 +144,7 @@ StatusOr<Candidate> BestForm(const Search& search, Variant variant, const Chunke
     if (variant == Variant::kChains && IsSlower(*best, plainer, kHopelessRatio)) break;
     if (search.IsReachedBy(*best)) break;
   }
-  // Large programs take long to refine, so the best form alone is refined.
+  // Large programs take long to refine, so only the best form is refined.
   if (!IsSmall(best->program)) XCCL_RETURN_IF_ERROR(Refine(search, source, split, false, *best));
   return *std::move(best);
 }
@@ -162,7 +170,7 @@ Status TryVariant(const Search& search, Variant variant, const ChunkedSchedule& 
   return OkStatus();
 }
 
-// Are there additions that need not be fan-ins, but may be?
+// Returns whether some additions may be fan-ins but need not be.
 bool HasMoreFanIns(const ChunkedSchedule& source) {
   const auto find = [&](bool everywhere) {
     return FindFanIns(source.schedule, source.collective, source.topology, everywhere);
@@ -170,7 +178,7 @@ bool HasMoreFanIns(const ChunkedSchedule& source) {
   return find(true) != find(false);
 }
 
-// The best program of one schedule in its chunks, over all variants. `pass` has made the schedule.
+// Returns the best program of a schedule in its chunks, over all variants. The pass `pass` made the schedule.
 StatusOr<Candidate> BestVariant(const Search& search, std::string_view pass, const ChunkedSchedule& source) {
   XCCL_RETURN_IF_ERROR(search.Verifier(source).Check(pass, source.schedule));
   std::optional<Candidate> best;
@@ -188,7 +196,7 @@ StatusOr<Candidate> BestVariant(const Search& search, std::string_view pass, con
   return *std::move(best);
 }
 
-// Simulates a program that was too large for it, so that it can be compared. Its time stays absent where the
+// Simulates a program whose form was not simulated, so that it can be compared. Its time stays absent if the
 // deadline passes.
 Status AddTime(const Search& search, const ChunkedSchedule& source, Candidate& candidate) {
   if (candidate.time_ps) return OkStatus();
@@ -202,7 +210,7 @@ TimedProgram InChunksOf(const Collective& collective, Candidate candidate) {
   return {{collective, std::move(candidate.program)}, candidate.time_ps};
 }
 
-// Are all transfers multicasts, or sums in switches?
+// Returns whether all transfers are multicasts or in-switch reductions.
 bool HasOnlyTrees(const Schedule& schedule, const Topology& topology) {
   std::vector<Rank> from, to;
   for (int32_t p = 0; p < schedule.paths.size(); ++p) {

@@ -41,7 +41,7 @@ StatusOr<Program> LowerOnce(const ChunkedSchedule& source, const OnceOptions& op
   const Paths& paths = split.paths;
   const int32_t num_ranks = source.topology.num_ranks();
   const PassVerifier verify(options.verify_passes, collective, source.topology);
-  // All sends and receives of all ranks get one order. Forms of as many slots share it.
+  // All sends and receives of all ranks get one order. Forms with the same number of slots share the order.
   if (!ordered || ordered->slots != form.slots) {
     XCCL_ASSIGN_OR_RETURN(
         ordered, OrderMoves(split.moves, split.times, paths.size(), form.slots,

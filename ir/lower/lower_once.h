@@ -1,6 +1,6 @@
-// The list of passes: one schedule in one form becomes one program. The list has two halves, since forms
-// differ only from the order of moves on: SplitOnce runs once for a schedule, LowerOnce once for each form.
-// Neither half simulates a program or compares programs; lower.cc does, and calls both.
+// The list of passes, which make one program from a schedule in one form. The list has two halves, because
+// forms differ only from the order of moves on: SplitOnce runs once for a schedule, and LowerOnce once for
+// each form. lower.cc calls both halves; it also simulates and compares the programs.
 #pragma once
 
 #include <cstdint>
@@ -40,13 +40,13 @@ struct SplitSchedule {
   Moves moves;
 };
 
-// First half of the list. Errors: kInvalidInput where a program cannot say what the schedule says; kBug with
+// Runs the first half of the list. Errors: kInvalidInput if a program cannot express the schedule; kBug with
 // verify_passes.
 StatusOr<SplitSchedule> SplitOnce(const ChunkedSchedule& source, const OnceOptions& options);
 
-// Second half of the list. The program makes one pass of one instance (segments.h chooses others). `ordered`
-// holds the order of an earlier form of the schedule, or nothing; a form with another number of slots
-// replaces it. Guarantees rules P1 to P9. Errors: as SplitOnce.
+// Runs the second half of the list. The program makes one pass of one instance; segments.h chooses other
+// numbers. `ordered` holds the order of an earlier form of the schedule, or nothing. A form with another
+// number of slots replaces it. Guarantees rules P1 to P9. Errors: as SplitOnce.
 StatusOr<Program> LowerOnce(const ChunkedSchedule& source, const OnceOptions& options,
                             const SplitSchedule& split, const Form& form, std::optional<Ordered>& ordered);
 

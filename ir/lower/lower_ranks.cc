@@ -1,8 +1,8 @@
 // Create runs the passes of lower_once.h over the columns, with a class in place of each path. WriteRank
-// translates their results to one rank: a move becomes two, one that the rank sends and one that it receives,
-// and the remaining passes (buffers, instructions, dependencies) write the rank's own instructions. Where
-// lost ranks have heirs, the rank's moves are listed first, those that it takes over too, and then follow the
-// chunks at this rank alone, so that they know what feeds them.
+// translates their results to one rank. A move becomes two moves: one that the rank sends, and one that it
+// receives. The remaining passes (buffers, instructions, dependencies) then write the rank's own
+// instructions. If lost ranks have heirs, MovesWithHeirs lists the rank's moves anew, with those that it
+// takes over, and Follow finds what feeds them.
 #include "ir/lower/lower_ranks.h"
 
 #include <fmt/core.h>
@@ -27,7 +27,7 @@
 
 namespace xccl {
 
-using namespace lowering;  // as lower.cc
+using namespace lowering;  // as in lower.cc
 
 namespace {
 
@@ -46,8 +46,8 @@ Status CheckMoves(const Schedule& schedule, const Collective& collective, const 
   return OkStatus();
 }
 
-// Follows all chunks at one rank, whose moves are in order: what feeds its sends, and where its sums are.
-// Each chunk has one root (rule S9).
+// Follows all chunks at one rank, whose moves are in order. Sets what feeds the rank's sends, and which moves
+// complete its sums. Each chunk has one root (rule S9).
 void Follow(Rank rank, const Collective& collective, Moves& moves) {
   struct Cell {
     int32_t writer = kNoIndex, last_sum = kNoIndex;  // moves
@@ -92,16 +92,16 @@ void Append(Program from, Rank rank, Program& to) {
 
 }  // namespace
 
-// The paths of one rank: first those that it sends on, then those that it receives on.
+// The paths of one rank: first paths that it sends on, then paths that it receives on, then Schedule::ways.
 struct RankLowering::OwnPaths {
   Paths paths;
   std::vector<int32_t> out, in;  // by class: its path; kNoIndex: none
-  std::vector<int32_t> classes;  // by path; kNoIndex: a way
+  std::vector<int32_t> classes;  // by path: its class; kNoIndex: the path is a way
   std::vector<int32_t> channels;
   std::unordered_map<int32_t, int32_t> ways;  // by way of the schedule: its path
 };
 
-// The moves of one rank in the order of their events, each sent or received by it.
+// The moves that one rank sends or receives, in the order of their events.
 struct RankLowering::OwnMoves {
   Moves moves;
   Fusion fusion;
@@ -114,7 +114,7 @@ struct RankLowering::Damage {
         whole(std::move(of_whole)),
         ways(schedule.ways),
         detours(whole, schedule.missing, schedule.detours) {}
-  // The ends of a way or class as one number.
+  // Returns the two ends of a way or class as one number.
   static uint64_t KeyOf(Rank src, Rank dst) {
     return (static_cast<uint64_t>(src.index()) << 32) | dst.index();
   }
@@ -123,7 +123,7 @@ struct RankLowering::Damage {
   Topology whole;
   std::span<const std::vector<LinkId>> ways;
   Detours detours;
-  std::unordered_map<uint64_t, int32_t> way_between, class_between;  // the first with these ends
+  std::unordered_map<uint64_t, int32_t> way_between, class_between;  // by KeyOf: the first with these ends
   Grouped<int32_t> ways_of;                                          // by rank
   std::vector<TakenOver> taken_over;
   Grouped<int32_t> taken_over_of;  // by rank
@@ -147,18 +147,20 @@ StatusOr<RankLowering> RankLowering::Create(const Schedule& schedule, const Coll
   XCCL_ASSIGN_OR_RETURN(Translations translations, Translations::Create(schedule, collective, topology));
   RankLowering made(std::move(translations), collective, topology);
   const Paths paths = ListPaths(schedule, whole);
-  const std::vector<ChunkId> chunks = made.translations_.Representatives();  // the columns move no others
+  const std::vector<ChunkId> chunks = made.translations_.Representatives();  // the chunks that columns move
   XCCL_ASSIGN_OR_RETURN(made.moves_, SplitByRank(schedule, paths, of_columns.collective(), whole.num_ranks(),
                                                  nullptr, &chunks));
   made.FindClasses(paths);
-  // The table of what threadblocks know of each other is the largest: two threadblocks a connection at most.
+  // The largest table has a cell for each pair of a rank's threadblocks (dependencies.cc). A rank has at most
+  // two threadblocks for each class.
   const double blocks = 2.0 * made.classes_.size();
   XCCL_RETURN_IF_ERROR(
       CheckMemory("lower", fmt::format("a program of one rank with {} connections", made.classes_.size()),
                   blocks * blocks * sizeof(int32_t)));
   if (IsOfDamaged(schedule)) made.FindDamage(schedule, whole);
   const std::vector<Move>& moves = made.moves_.moves;
-  // Slots are memory, and a rank of a large machine has many connections: as few as the plainest form has.
+  // A rank of a large machine has many connections, and slots are memory. It gets as few slots as the
+  // plainest form.
   made.order_ = OrderByStep(moves, made.classes_.size(), made.head_.slots);
   made.head_.slots = std::max(made.head_.slots, made.order_.slots);
   made.assignment_ = AssignThreadblocks(moves, made.classes_, whole.num_ranks(), true);
@@ -167,8 +169,8 @@ StatusOr<RankLowering> RankLowering::Create(const Schedule& schedule, const Coll
   return made;
 }
 
-// A path's class is known by the links of its translate that leaves the lowest rank of its orbit. No other
-// translation takes the path's source there.
+// Groups the columns' paths into classes. A path's class is known by the links of its translate that leaves
+// the lowest rank of its orbit. Only one translation takes the path's source there.
 void RankLowering::FindClasses(const Paths& paths) {
   const SymmetryGroup& group = translations_.group();
   PathTable canonical;
@@ -213,7 +215,8 @@ void RankLowering::FindDamage(const Schedule& schedule, Topology whole) {
   damage_ = std::move(damage);
 }
 
-// The choice needs the threadblocks of a rank and the bytes of a connection, which the columns give.
+// Chooses passes and instances. The choice needs the threadblocks of a rank and the bytes of a connection,
+// which the columns give.
 Status RankLowering::ChooseSegments(int64_t size_bytes) {
   const SymmetryGroup& group = translations_.group();
   Program sample;
@@ -229,7 +232,7 @@ Status RankLowering::ChooseSegments(int64_t size_bytes) {
   return OkStatus();
 }
 
-// The one translation that takes `from` to `to`. Requires: the ranks are in one orbit.
+// Returns the one translation that takes `from` to `to`. Requires that the ranks are in one orbit.
 int64_t RankLowering::ElementTo(Rank from, Rank to) const {
   const SymmetryGroup& group = translations_.group();
   return group.Compose(group.ElementOf(to), group.Inverse(group.ElementOf(from)));
@@ -258,7 +261,7 @@ RankLowering::OwnPaths RankLowering::PathsOf(Rank rank) const {
     }
   }
   if (!damage_) return own;
-  // A way has the channel after those of the classes between its ends.
+  // A way gets the lowest channel above the channels of all classes between its ends.
   for (const int32_t w : damage_->ways_of[rank.index()]) {
     const std::vector<LinkId>& links = damage_->ways[static_cast<size_t>(w)];
     const Rank src = *damage_->whole.RankOf(damage_->whole.link(links.front()).from),
@@ -298,8 +301,9 @@ Assignment RankLowering::AssignmentOf(Rank rank, const OwnPaths& own) const {
   return assignment;
 }
 
-// Move m becomes the moves 2m, which the rank sends, and 2m + 1, which it receives. One of the two is left
-// out of the order where the rank is in the orbit of one end alone.
+// Returns the translates of the columns' moves at one rank. Move m becomes move 2m, which the rank sends, and
+// move 2m + 1, which it receives. The order leaves out moves whose sender or receiver is in another orbit
+// than the rank.
 RankLowering::OwnMoves RankLowering::TranslatedMoves(Rank rank, const OwnPaths& own) const {
   const SymmetryGroup& group = translations_.group();
   const int32_t orbit = group.OrbitOf(rank);
@@ -385,7 +389,7 @@ RankLowering::OwnMoves RankLowering::MovesWithHeirs(Rank rank, const OwnPaths& o
   }
   std::ranges::sort(moves, {}, [](const Move& m) { return std::tuple(m.step, m.chunk, m.src, m.dst); });
   Follow(rank, *collective_, made.moves);
-  // The places that a send and its receive have among all ranks' events.
+  // The places that the send and the receive of a move have among all ranks' events.
   for (size_t m = 0; m < moves.size(); ++m) {
     const auto number = static_cast<int32_t>(m);
     made.order.events.push_back(moves[m].sends ? 2 * number : 2 * number + 1);
@@ -405,8 +409,7 @@ Program RankLowering::WriteRank(Rank rank) const {
   const size_t count = moves.moves.size();
   const Rank only[] = {rank};
   const Buffers buffers = PlaceBuffers(moves, fusion, *collective_, num_ranks, only);
-  // Chunks that are neighbours at one rank need not be neighbours at its peer, so instructions move one
-  // chunk.
+  // Neighbouring chunks of one rank need not be neighbours at its peer, so an instruction moves one chunk.
   const Runs runs{std::vector<int32_t>(count, kNoIndex), std::vector<int32_t>(count, 1),
                   std::vector<bool>(count, true)};
   Program program = head_;

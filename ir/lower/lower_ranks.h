@@ -1,9 +1,9 @@
-// Compressed schedule → the programs of single ranks. The columns of a compressed schedule say what happens
-// to one chunk of each orbit of chunks, and translations say the rest. So the passes run over the columns
-// alone, and a rank's instructions are the translates of their moves that begin or end at the rank. The cost
-// of one rank's program is that of the columns, whatever the number of ranks. On a damaged machine the ranks
-// differ: connections take detours, and a rank moves what it takes over from lost ranks in place of what it
-// would move with them.
+// Lowers a compressed schedule to the programs of single ranks. The columns of a compressed schedule are the
+// transfers of one chunk of each orbit of chunks; translations give all other transfers. The passes therefore
+// run over the columns alone. A rank's instructions are the translates of the columns' moves that begin or
+// end at the rank. One rank's program costs the work of the columns, whatever the number of ranks. On a
+// damaged machine the ranks differ: connections take detours. A rank then leaves out its moves with lost
+// ranks and makes the moves that it takes over from them.
 #pragma once
 
 #include <cstdint>
@@ -26,32 +26,36 @@
 namespace xccl {
 
 // The passes' results for the columns, from which programs of ranks are made. Paths of the columns that
-// translations take to each other are one *class*. A rank has one connection out, and one in, for each class
-// between its orbit and another. All ranks take channel, slots, pairs of connections and order of messages
-// from the class, so the two ends of every connection agree. Events of all ranks happen in the order of the
-// columns' events, each at all its translates together; that order has no circle, so no program deadlocks.
-// Where lost ranks have heirs, messages of a step come in order of chunk, sender and receiver, each sent and
-// received at once: no message waits for one of its own step, so that this order has no circle either.
-// Immutable.
+// translations take to each other are one *class*. A rank has a connection out for each class that begins in
+// its orbit, and a connection in for each class that ends in its orbit. All ranks take channel, slots, pairs
+// of connections and order of messages from the class, so the two ends of every connection agree.
+//
+// Events of all ranks happen in the order of the columns' events, and all translates of an event happen
+// together. This order has no circle, so no program deadlocks. If lost ranks have heirs, messages of a step
+// come in order of chunk, sender and receiver, and each is received as soon as it is sent. No message waits
+// for a message of its own step, so this order has no circle either. Immutable.
 class RankLowering {
  public:
   RankLowering(RankLowering&&) noexcept;
   RankLowering& operator=(RankLowering&&) noexcept;
   ~RankLowering();
-  // `size_bytes`: the size for which passes and instances are chosen. The schedule, the collective and the
-  // topology must outlive the object. Requires: a compressed, normalized schedule that verifies. Errors:
-  // kInvalidInput for trees of links, and for sums that several ranks must add up in one order.
+  // Runs the passes over the columns. `size_bytes` is the size for which passes and instances are chosen. The
+  // schedule, the collective and the topology must outlive the object. Requires a compressed, normalized
+  // schedule that verifies. Errors: kInvalidInput for trees of links, for sums that several ranks must add up
+  // in one order, and for more chunks than a program can name; kLimit if a rank's tables need too much
+  // memory.
   static StatusOr<RankLowering> Create(const Schedule& schedule, const Collective& collective,
                                        const Topology& topology, int64_t size_bytes);
 
-  // Returns a program that has the threadblocks and connections of `ranks` alone. Those of all ranks together
-  // are a program of the schedule that verifies. With `outlines`, all other ranks have their threadblocks and
-  // connections too, without instructions. Cost: for each of `ranks`, O(columns × generators); for each rank
-  // with an outline, O(classes).
+  // Returns a program with the threadblocks and connections of `ranks` alone. The programs of all ranks
+  // together are a program of the schedule that verifies. With `outlines`, all other ranks have their
+  // threadblocks and connections, too, without instructions. Cost: for each of `ranks`, O(columns ×
+  // generators); for each rank with an outline, O(classes).
   Program ProgramOf(std::span<const Rank> ranks, bool outlines = false) const;
 
-  // The most messages of the programs of all ranks together, and the connections of the rank with the most.
+  // Returns the most messages of the programs of all ranks together.
   int64_t num_messages() const { return std::ssize(moves_.moves) * translations_.group().order(); }
+  // Returns the number of classes: apart from ways, at most as many connections leave a rank, or enter it.
   int32_t num_classes() const { return classes_.size(); }
 
  private:

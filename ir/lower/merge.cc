@@ -1,15 +1,15 @@
 // A join puts a move into the run of the move before it on its path. The pass starts with every join that the
-// sender and the receiver of the two moves allow. A join is then undone where the moves that its moves are
-// fused with do not join, until nothing changes. Last, runs are cut where they are too long, and where the
-// early send or the late receive of a run would pass another access to one of its chunks. A bundle joins as a
-// whole or not at all.
+// sender and the receiver of the two moves allow. It then undoes joins until nothing changes: two moves do
+// not stay joined if the moves that they are fused with are not joined. Last, runs are cut if they are too
+// long, or if the early send or the late receive of a run would pass another access to one of its chunks. A
+// bundle joins as a whole or not at all.
 #include "ir/lower/merge.h"
 
 namespace xccl::lowering {
 namespace {
 
-// May two moves of one path be one instruction at both ends? Where the first move of a bundle is sent or
-// received for all of them, the other moves allow every join at that end.
+// Returns whether two moves of one path may be one instruction at both ends. If the first move of a bundle is
+// sent or received for all of them, the other moves allow every join at that end.
 bool SameShape(const Moves& moves, const Fusion& fusion, const Buffers& buffers, int32_t a, int32_t b) {
   const Move& x = moves.moves[a];
   const Move& y = moves.moves[b];
@@ -19,7 +19,7 @@ bool SameShape(const Moves& moves, const Fusion& fusion, const Buffers& buffers,
   if (x.step != y.step || x.chunk.value + 1 != y.chunk.value) return false;
   const bool sent_alike =
       fed_from(x) == fed_from(y) && (fusion.recv_of[a] == kNoIndex) == (fusion.recv_of[b] == kNoIndex);
-  // Where several moves add to one chunk in a step, none changes its place among the additions.
+  // If several moves add to one chunk in a step, each keeps its place among the additions.
   const bool received_alike = !x.crowded && !y.crowded && x.reduces == y.reduces &&
                               x.local_input == y.local_input && x.complete == y.complete &&
                               IsStored(moves, fusion, a) == IsStored(moves, fusion, b) &&
@@ -94,6 +94,7 @@ class Merger {
  private:
   const Move& At(int32_t m) const { return moves_.moves[m]; }
 
+  // Undoes the joins of move m's bundle.
   void Cut(int32_t m) {
     const int32_t first = At(m).bundle, end = first + At(m).bundle_size;
     for (int32_t with = first; with < end; ++with) {
@@ -144,7 +145,7 @@ class Merger {
     ++runs_.length[head_[m]];
   }
 
-  // Where the instructions of a move stand.
+  // Return the places of the instructions that receive and send a move.
   int32_t ReceivedAt(int32_t m) const { return order_.recv_place[last_[head_[m]]]; }
   int32_t SentAt(int32_t m) const {
     if (!At(m).sends) m = At(m).bundle;

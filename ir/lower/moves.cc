@@ -91,7 +91,7 @@ StatusOr<std::vector<Move>> ListMoves(const Schedule& schedule, const Paths& pat
   return moves;
 }
 
-// The state of the chunk that is followed at one rank.
+// The state, at one rank, of the chunk that is followed.
 struct Cell {
   bool has_input = false;   // in the rank's input buffer
   bool has_output = false;  // the rank's output buffer has room for it
@@ -115,7 +115,7 @@ class Follower {
                       ? collective.num_members()
                       : std::numeric_limits<int32_t>::max()) {}
 
-  // `own`: the moves of chunk c, in order.
+  // Follows chunk c through its moves `own`, which are in order. Adds its local copies to `copies`.
   void Follow(ChunkId c, std::span<const int32_t> own, std::vector<LocalCopy>& copies) {
     const bool same_sums =
         collective_.kind() == CollectiveKind::kAllreduce || collective_.kind() == CollectiveKind::kBarrier;
@@ -165,8 +165,8 @@ class Follower {
     for (int32_t m : own) sent_.push_back(Touch(moves_[m].src).contributions);
   }
 
-  // The number of contributions that the move `own[i]` brings, with its bundle. Requires: Read(own) was
-  // called; the move receives.
+  // Returns the number of contributions that the move `own[i]` brings, with its bundle. Requires that
+  // Read(own) was called, and that the move receives.
   int32_t Brings(std::span<const int32_t> own, size_t i) const {
     const Move& move = moves_[own[i]];
     if (!IsAddedUp(moves_, move)) return sent_[i];
@@ -174,7 +174,7 @@ class Follower {
     return std::accumulate(first, first + move.bundle_size, 0);
   }
 
-  // Does one rank alone complete the sum? All ranks then get the same bits in any order of additions.
+  // Returns whether no two ranks complete the sum. Any order of additions then gives all ranks the same bits.
   bool SumsOnce(ChunkId c, std::span<const int32_t> own) {
     Begin(c);
     int32_t sums = 0;

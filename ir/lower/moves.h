@@ -16,30 +16,31 @@ namespace xccl::lowering {
 
 // The sender of a move reads one place in memory. The receiver reads at most one place, and writes one. A
 // chunk on a tree is one move for each branch; together they are a bundle. The moves that a fan-in adds up
-// are a bundle, too. A multicast sends all of its bundle by the first move's send. An in-switch reduction and
-// a fan-in receive all of their bundle by the first move's receive.
+// are a bundle, too. The send of the first move sends the whole bundle of a multicast. The receive of the
+// first move receives the whole bundle of an in-switch reduction or a fan-in.
 struct Move {
   ChunkId chunk = {};
   Rank src = {}, dst = {};
   int32_t path = 0;
   int32_t step = 0;
   int32_t number = 0;  // counts moves in order of transfer, then chunk, then path
-  int32_t bundle = 0;  // the first move of its bundle; itself where it is alone
+  int32_t bundle = 0;  // the first move of its bundle; the move itself if it is alone
   int32_t bundle_size = 1;
-  int32_t feed =
-      kNoIndex;  // the move that brought the value that is sent; kNoIndex: it is the sender's input
+  // The move that brought the value that is sent; kNoIndex: the value is the sender's input.
+  int32_t feed = kNoIndex;
   int32_t previous = kNoIndex;  // the move that wrote the chunk at dst before this one
-  // Additions to the chunk at dst that may change places are a group. This is its first move; the moves of a
-  // group follow one another by `previous`. A move that must keep its place is a group of its own.
+  // The first move of this move's group. A group is additions to the chunk at dst that may change places;
+  // they follow one another by `previous`. A move that must keep its place is a group of its own.
   int32_t group = kNoIndex;
   int32_t overwriter = kNoIndex;  // the next move that writes the chunk at src, over the value that is sent
-  int32_t readers = 0;       // reads of the value that this move leaves at dst, until dst's chunk is written
-                             // again; a value that the postcondition wants is read once more
+  // Reads of the value that this move leaves at dst, until the chunk is written there again. A value that the
+  // postcondition wants is read once more.
+  int32_t readers = 0;
   bool reduces = false;      // adds to the value at dst; else replaces it
   bool local_input = false;  // adds to the receiver's own input, not to the value that is held there
   bool complete = false;     // leaves the sum over all members at dst
-  bool sends = true;         // false: the send of its bundle's first move sends it, too
-  bool receives = true;      // false: the receive of its bundle's first move receives it, too
+  bool sends = true;         // false: the send of its bundle's first move sends this move, too
+  bool receives = true;      // false: the receive of its bundle's first move receives this move, too
   bool crowded = false;      // another move of the step adds to the same chunk of the receiver
   bool operator==(const Move&) const = default;
 };
@@ -58,18 +59,18 @@ struct Moves {
   bool operator==(const Moves&) const = default;
 };
 
-// Guarantees that every move names its feed, its predecessor and its successor at either end, so that no
-// later pass needs the schedule. With `times`, additions between two reads of a chunk come in order of
-// arrival, unless several ranks must get the same bits; without `times`, they come in order of step. Cost:
-// linear, beside sorting each step by chunk. Requires: a normalized schedule that verifies. Errors:
-// kInvalidInput for more moves than int32_t numbers events, two a move. `only`: the chunks that the schedule
-// moves, ascending, where it leaves others out, as the columns of a compressed schedule do; null: all chunks.
+// Splits the schedule into moves. Every move names its feed, its predecessor and its successor at either end,
+// so that no later pass needs the schedule. With `times`, additions between two reads of a chunk come in
+// order of arrival, unless several ranks must get the same bits. Without `times`, they come in order of step.
+// `only`: the chunks that the schedule moves, ascending, if it leaves others out, as the columns of a
+// compressed schedule do; null: all chunks. Cost: linear, plus sorting each step by chunk. Requires a
+// normalized schedule that verifies. Errors: kInvalidInput if int32_t cannot number two events for each move.
 StatusOr<Moves> SplitByRank(const Schedule& schedule, const Paths& paths, const Collective& collective,
                             int32_t num_ranks, const MoveTimes* times,
                             const std::vector<ChunkId>* only = nullptr);
 
-// One past the last move that is sent, or received, together with move m. Requires: m is sent, or received,
-// itself.
+// Return one past the last move that is sent, or received, together with move m. Require that m itself is
+// sent, or received.
 inline int32_t EndOfSent(const std::vector<Move>& moves, int32_t m) {
   const bool all = moves[m].bundle == m && moves[m].bundle_size > 1 && !moves[m + 1].sends;
   return all ? m + moves[m].bundle_size : m + 1;
@@ -78,7 +79,7 @@ inline int32_t EndOfReceived(const std::vector<Move>& moves, int32_t m) {
   const bool all = moves[m].bundle == m && moves[m].bundle_size > 1 && !moves[m + 1].receives;
   return all ? m + moves[m].bundle_size : m + 1;
 }
-// Is the move added up with its bundle, by switches or by a fan-in?
+// Returns whether the move is added up with its bundle, by switches or by a fan-in.
 inline bool IsAddedUp(const std::vector<Move>& moves, const Move& move) {
   return move.bundle_size > 1 && !moves[move.bundle + 1].receives;
 }

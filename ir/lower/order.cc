@@ -1,6 +1,7 @@
-// Sorts the events topologically. Of the events that can go on, the one comes first that the simulation has
-// first. A send waits for its feed and for a slot. A receive waits for its send, for the receive before it on
-// its connection, for the writes before its group, and for all reads of the value that the group overwrites.
+// Sorts the events topologically. Of the events that can go on, the event with the earliest time in the
+// simulation comes first. A send waits for its feed and for a slot. A receive waits for its send, for the
+// receive before it on its connection, for the writes before its group, and for all reads of the value that
+// the group overwrites.
 //
 // By time, moves of a later step may overtake moves of an earlier step on a connection. Since connections are
 // first-in-first-out, the waits may then form a circle. Step by step they cannot: every value that a step
@@ -18,8 +19,8 @@
 namespace xccl::lowering {
 namespace {
 
-// Bytes of all slots of a connection, where a form gives no number of slots. Slots then hold up no message
-// that the schedule has under way, but they are memory of the receiver: the runtime gives a connection as
+// Bytes of all slots of a connection if the form gives no number of slots. These slots hold up no message
+// that the schedule has under way, but they are memory of the receiver. The runtime gives a connection as
 // much (runtime/cuda/arena.h).
 constexpr int64_t kMostInFlightBytes = 16 << 20;
 
@@ -54,8 +55,8 @@ class Orderer {
     }
   }
 
-  // Orders the moves [begin, end). False where some cannot be ordered. Requires: all moves before `begin` are
-  // ordered.
+  // Orders the moves [begin, end). Returns false if some of them cannot be ordered. Requires that all moves
+  // before `begin` are ordered.
   bool Run(int32_t begin, int32_t end) {
     for (int32_t m = begin; m < end; ++m) {
       expected_ += (At(m).sends ? 1 : 0) + (At(m).receives ? 1 : 0);
@@ -87,9 +88,9 @@ class Orderer {
 
  private:
   struct Fifo {
-    std::vector<int32_t> sent, waiting;  // moves that were sent, and that found no slot, in order
+    std::vector<int32_t> sent, waiting;  // moves that were sent; moves that found no slot; both in order
     std::vector<int32_t> parked;         // moves whose bundles' turns have not come
-    size_t received = 0, resumed = 0;    // how many of `sent` are received, and of `waiting` have got a slot
+    size_t received = 0, resumed = 0;    // how many of `sent` are received; how many of `waiting` got a slot
   };
   // A linked list of the moves that one group feeds, among the moves that Run orders.
   struct Fed {
@@ -99,10 +100,10 @@ class Orderer {
 
   const Move& At(int32_t m) const { return moves_[m]; }
 
-  // Is the value that move m leaves there, which means that its whole group is received?
+  // Returns whether the value that move m leaves is there, which means that its whole group is received.
   bool IsWritten(int32_t m) const { return m == kNoIndex || to_come_[At(m).group] == 0; }
 
-  // Receives come before sends of the same time: they free slots, and feed sends.
+  // Queues an event. Receives come before sends of the same time, because they free slots and feed sends.
   void Push(int32_t event) {
     const int32_t m = event / 2;
     if (times_ == nullptr) {
@@ -120,8 +121,9 @@ class Orderer {
   Fifo& FifoOf(int32_t m) { return fifos_[At(m).path]; }
   const Fifo& FifoOf(int32_t m) const { return fifos_[At(m).path]; }
 
-  // A switch adds up the k-th messages of all members, so all members must send bundles in one order. A
-  // bundle gets its turn when the first of its moves could be sent; its other moves wait for that turn.
+  // Returns whether it is the turn of the move's bundle on its connection; if not, parks the move. A switch
+  // adds up the k-th messages of all members, so all members must send bundles in one order. A bundle gets
+  // its turn when the first of its moves could be sent; its other moves wait for that turn.
   bool IsItsTurn(int32_t m) {
     const Move& move = At(m);
     if (!IsAddedUp(moves_, move)) return true;
@@ -170,7 +172,7 @@ class Orderer {
     if (At(m).overwriter != kNoIndex && --unread_[At(m).overwriter] == 0) OfferGroup(At(m).overwriter);
   }
 
-  // Queues the receive of m unless something holds it up. Called whenever one of its reasons to wait is gone.
+  // Queues the receive of m unless something holds it up. Called whenever a reason to wait is gone.
   void Offer(int32_t m) {
     if (!At(m).receives) m = At(m).bundle;
     if (offered_[m]) return;
@@ -207,6 +209,7 @@ class Orderer {
     for (next = fed_[first].first; next != kNoIndex; next = fed_[next].next) Push(2 * next);
   }
 
+  // Sends one move that lacks nothing but a slot. Returns false if there is none.
   bool LetOneThrough() {
     for (; let_through_ < full_.size(); ++let_through_) {
       Fifo& fifo = fifos_[full_[let_through_]];

@@ -14,8 +14,8 @@
 
 namespace xccl::lowering {
 
-// The larger number of slots that a form fixes (forms.cc). A connection whose slots no form fixes has at
-// least as many.
+// The larger of the two numbers of slots that forms fix (forms.cc). If a form fixes no number, connections
+// have at least this many slots.
 inline constexpr int32_t kFixedSlots = 8;
 
 struct Order {
@@ -28,7 +28,7 @@ struct Order {
   bool operator==(const Order&) const = default;
 };
 
-// Orders events by `times`, when moves start and arrive, as far as the guarantees allow:
+// Orders events by `times`, the times at which moves start and arrive, as far as the guarantees allow:
 //   1. a move is sent before it is received;
 //   2. the moves of one connection are received in the order in which they are sent;
 //   3. a value is received before it is sent on, and it is sent before it is overwritten;
@@ -37,27 +37,27 @@ struct Order {
 //   5. at most `slots` moves of a connection are under way, unless 1 to 4 need more; Order::slots says how
 //      many;
 //   6. all paths of a group carry the same bundles in one order.
-// Absent where 1 to 4 cannot all be met. Cost: one heap operation for each event.
+// Returns nullopt if 1 to 4 cannot all be met. Cost: one heap operation for each event.
 std::optional<Order> OrderByTime(const std::vector<Move>& moves, int32_t num_connections, int32_t slots,
                                  const MoveTimes& times);
 
 // Orders events step by step, in the order of `moves` within a step, with all guarantees of OrderByTime. An
-// order of this kind always exists. Requires: moves split without times.
+// order of this kind always exists. Requires moves that were split without times.
 Order OrderByStep(const std::vector<Move>& moves, int32_t num_connections, int32_t slots);
 
 // Moves, and an order that keeps Move::previous even within a group.
 struct Ordered {
-  std::optional<int32_t> slots;  // as asked for
+  std::optional<int32_t> slots;  // the number of slots that was asked for
   Moves moves;
   Order order;
 };
 
-// SplitByRank of the schedule whose moves are ordered, with `times`.
+// Calls SplitByRank with `times`, for the schedule whose moves are ordered.
 using Split = std::function<StatusOr<Moves>(const MoveTimes* times)>;
 
-// Orders by time where that is possible, else by step. Where moves of a group changed places, the schedule is
-// split again, so that Move::previous follows the order. Where `slots` is absent, a connection has as many
-// slots as chunks of `chunk_bytes` fill 16 MiB, but at least kFixedSlots and at most kMaxSlots.
+// Orders by time if that is possible, else by step. If moves of a group changed places, the schedule is split
+// again, so that Move::previous follows the order. If `slots` is absent, a connection has as many slots as
+// chunks of `chunk_bytes` fill 16 MiB, but at least kFixedSlots and at most kMaxSlots.
 StatusOr<Ordered> OrderMoves(const Moves& moves, const MoveTimes& times, int32_t num_connections,
                              std::optional<int32_t> slots, int64_t chunk_bytes, const Split& split);
 

@@ -8,7 +8,7 @@ namespace xccl::lowering {
 
 namespace {
 
-// By path of the schedule: does some unit outside fan-ins take it?
+// Returns, by path of the schedule, whether some unit outside fan-ins takes it.
 std::vector<bool> UsedAlone(const Schedule& schedule, const FanIns& fan_ins) {
   std::vector<bool> used(static_cast<size_t>(schedule.paths.size()), fan_ins.of_unit.empty());
   int64_t unit = 0;

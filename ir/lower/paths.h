@@ -1,4 +1,4 @@
-// Pass "paths": makes paths with one rank at either end. Later passes make a connection of each.
+// Pass "paths": turns the paths of the schedule into paths between two ranks, which become connections.
 #pragma once
 
 #include <cstdint>
@@ -30,24 +30,23 @@ struct PathGroup {
   Rank root;
   int32_t first = 0, count = 0;
   std::vector<LinkId> links;  // all links of the tree; a fan-in has none
-  int32_t own = 0;            // as Group::own
+  int32_t own = 0;            // as Group::own (ir/program.h)
   bool operator==(const PathGroup&) const = default;
 };
 
 struct Paths {
   std::vector<Path> paths;
   std::vector<PathGroup> groups;
-  // PathId p of the schedule became the paths [first_of[p], first_of[p + 1]); no path where only fan-ins use
-  // p.
+  // PathId p of the schedule became the paths [first_of[p], first_of[p + 1]). The range is empty if only
+  // fan-ins use p.
   std::vector<int32_t> first_of;
-  // By unit (fan_ins.h): the unit's path where the unit belongs to a fan-in, else kNoIndex. Empty without
-  // fan-ins.
+  // By unit (fan_ins.h): the path of a unit that belongs to a fan-in, else kNoIndex. Empty without fan-ins.
   std::vector<int32_t> of_unit = {};
 
   int32_t size() const { return static_cast<int32_t>(paths.size()); }
-  // The sender of a multicast, and the receiver of a reduction or fan-in, handles all paths of the group as
-  // one, for which the group's first path stands. The path that stands for `path` at its sender, at its
-  // receiver:
+  // Return the path that stands for `path` at its sender (SendUnit) or at its receiver (RecvUnit). The sender
+  // of a multicast, and the receiver of an in-switch reduction or a fan-in, handles all paths of the group as
+  // one; the group's first path stands for them.
   int32_t SendUnit(int32_t path) const { return Unit(path, true); }
   int32_t RecvUnit(int32_t path) const { return Unit(path, false); }
   // Returns the paths [first, end) that a unit of transfer t takes.
@@ -67,12 +66,12 @@ struct Paths {
   }
 };
 
-// Guarantees a path for every chain of the schedule that some unit outside fan-ins takes, a group with a path
-// for each branch for every tree, and a group with a path for each member for every fan-in. Later passes give
-// each path a connection, and each group a group of the program. Linear in the links and units.
+// Returns a path for every chain of the schedule that some unit outside fan-ins takes. Every tree and every
+// fan-in is a group, with a path for each branch or member. Later passes give each path a connection, and
+// each group a group of the program. Linear in the links and units.
 Paths ListPaths(const Schedule& schedule, const Topology& topology, const FanIns& fan_ins = {});
 
-// Makes the times of moves from the times of units. A unit has a move on each of its paths.
+// Returns the times of moves, given the times of units. A unit has a move on each of its paths.
 MoveTimes TimesOfMoves(const Schedule& schedule, const Paths& paths, MoveTimes times);
 
 }  // namespace xccl::lowering

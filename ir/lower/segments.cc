@@ -1,6 +1,6 @@
 // A choice is a number of instances and of passes. Trials simulates a program with one choice after another
-// and keeps every time. SetSegments compares two choices, MoreSegments climbs from the better one while a
-// larger choice is faster, and FewerSegments descends while a smaller choice is as fast.
+// and keeps every time. SetSegments compares two choices. MoreSegments climbs from the better choice while a
+// larger choice is faster. FewerSegments descends while a smaller choice is as fast.
 #include "ir/lower/segments.h"
 
 #include <fmt/core.h>
@@ -20,50 +20,52 @@
 namespace xccl::lowering {
 namespace {
 
-// A segment is one message. With a machine model, which has a price for messages, it has at least one element
-// of 4 bytes for each of the 256 threads of an LL threadblock (device/kernel.h). Without a model messages
-// have no price; two limits stand for it: 8 bytes a segment for each of the 512 threads of a simple
-// threadblock, and a share of each instance that takes an NVLink port of 400 GB/s about 1 µs.
+// The fewest bytes of a segment, which is one message. A machine model has a price for messages. With a
+// model, a segment has at least one element of 4 bytes for each of the 256 threads of an LL threadblock
+// (device/kernel.h). Without a model, two limits stand for the price. A segment has at least 8 bytes for each
+// of the 512 threads of a Simple threadblock, and each instance sends at least what an NVLink port of 400
+// GB/s sends in about 1 µs.
 constexpr int64_t kLeastTimedSegmentBytes = 1024;
 constexpr int64_t kLeastSegmentBytes = 4096;
 constexpr int64_t kLeastSentBytes = 512 << 10;  // by one of several instances, over an average connection
-// A rank that sends and receives has two threadblocks at least; so many instances of them saturate its links.
+// The most instances. A rank that sends and receives has at least two threadblocks, and kDefaultBlocks
+// threadblocks saturate its links.
 constexpr int32_t kMostInstances = kDefaultBlocks / 2;
-// Work of all simulations of one form, in instructions × passes, so that lowering takes seconds at most.
+// The most work of all simulations of one form, in instructions × passes. Lowering then takes seconds.
 constexpr int64_t kMostWork = 2'000'000;
 
 struct Choice {
   int32_t instances = 1, passes = 1;
   auto operator<=>(const Choice&) const = default;
 };
-// The choices that are tried first in every form. Within one pass, no two parts of a chunk overlap; with one
-// instance, a threadblock that waits leaves its links idle.
+// The choices that are tried first in every form: kPlain, and the first of kMiddle that fits. Within one
+// pass, no two parts of a chunk overlap. With one instance, a threadblock that waits leaves its links idle.
 constexpr Choice kPlain = {1, 1};
-constexpr Choice kMiddle[] = {{4, 8}, {2, 4}, {1, 8}};  // the first that fits
+constexpr Choice kMiddle[] = {{4, 8}, {2, 4}, {1, 8}};
 
-// The choices that a program may have.
+// Says which choices a program may have, and sets them.
 class Limits {
  public:
   Limits(const CollectiveSizes& sizes, const std::vector<Move>& moves, const Program& program,
          const BlockLimits& blocks, bool timed_messages)
-      : limits_(blocks), timed_messages_(timed_messages), largest_(sizes.LargestChunkBytes()) {
+      : block_limits_(blocks), timed_messages_(timed_messages), largest_(sizes.LargestChunkBytes()) {
     for (const Move& move : moves) sent_ += sizes.ChunkBytes(move.chunk);
     sent_ /= std::max<int64_t>(1, static_cast<int64_t>(program.connections.size()));
     for (const RankProgram& rank : program.ranks)
       blocks_ = std::max(blocks_, static_cast<int64_t>(rank.threadblocks.size()));
   }
   Status Check() const {
-    if (blocks_ <= limits_.one) return OkStatus();
+    if (blocks_ <= block_limits_.one) return OkStatus();
     return InvalidInput(
         fmt::format("lower: {} threadblocks on a rank; expected at most {}; hint: --max-ctas={}", blocks_,
-                    limits_.one, blocks_));
+                    block_limits_.one, blocks_));
   }
   bool Fits(Choice choice) const {
     const int64_t least_segment = timed_messages_ ? kLeastTimedSegmentBytes : kLeastSegmentBytes;
     const int64_t least_sent = timed_messages_ ? 0 : kLeastSentBytes;
     return (choice.passes == 1 || largest_ / choice.passes >= least_segment) &&
            (choice.instances == 1 ||
-            (sent_ / choice.instances >= least_sent && choice.instances * blocks_ <= limits_.all));
+            (sent_ / choice.instances >= least_sent && choice.instances * blocks_ <= block_limits_.all));
   }
   int32_t PassesOf(const Program& program) const {
     if (program.segment_bytes == 0) return 1;
@@ -75,17 +77,17 @@ class Limits {
   }
 
  private:
-  const BlockLimits limits_;
+  const BlockLimits block_limits_;
   const bool timed_messages_;
-  const int64_t largest_;  // bytes of a chunk
+  const int64_t largest_;  // bytes of the largest chunk
   int64_t sent_ = 0;       // bytes over an average connection
   int64_t blocks_ = 1;
 };
 
-// Simulates one program with several choices and protocols, each of them once.
+// Simulates one program with several choices and protocols, each pair of them once.
 class Trials {
  public:
-  // `most_work`: of all simulations together; absent: no limit.
+  // `most_work`: the most work of all simulations together; absent: no limit.
   Trials(const Collective& collective, const Topology& topology, const SimulateOptions& options,
          const Limits& limits, std::optional<int64_t> most_work, Program& program)
       : collective_(collective),
@@ -96,8 +98,9 @@ class Trials {
         program_(program),
         instructions_(NumInstructions(program)) {}
 
-  // Returns at least kForeverPs if the choice is not allowed, is more work than is left, takes longer than
-  // longest_ps, or the deadline passes. Requires: no earlier call for the choice had a smaller longest_ps.
+  // Returns the simulated time. Returns at least kForeverPs if the choice is not allowed, needs more work
+  // than is left, or takes longer than longest_ps, or if the deadline passes. Requires that no earlier call
+  // for the choice had a smaller longest_ps.
   StatusOr<int64_t> TimeOf(Choice choice, Protocol protocol, int64_t longest_ps) {
     const auto [at, is_new] = times_.try_emplace({protocol, choice}, kForeverPs);
     if (!is_new) return at->second;
@@ -129,8 +132,9 @@ class Trials {
   std::map<std::pair<Protocol, Choice>, int64_t> times_;
 };
 
-// The protocols that a program may have. It keeps its own where no machine model tells protocols apart, and
-// where it has groups of switches. NICs do not keep the order of a message's bytes, which LL and LL128 need.
+// Returns the protocols that a program may have. It keeps its own protocol if no machine model tells
+// protocols apart, or if it has groups of switches. NICs do not keep the order of a message's bytes, which LL
+// and LL128 need.
 std::vector<Protocol> ProtocolsOf(const Program& program, const Topology& topology,
                                   const SimulateOptions& options) {
   if (options.machine == nullptr || std::ranges::any_of(program.groups, HasSwitch)) return {program.protocol};
@@ -206,7 +210,7 @@ StatusOr<int64_t> MoreSegments(const Collective& collective, const Topology& top
     Protocol protocol;
     int64_t time_ps;
   };
-  // Twice as many instances of as many passes each, or four times as many passes.
+  // Tries twice as many instances with as many passes each, and four times as many passes, while that helps.
   const auto climb = [&](Taken taken) -> StatusOr<Taken> {
     for (bool gains = true; gains;) {
       gains = false;

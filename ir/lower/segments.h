@@ -17,37 +17,38 @@
 namespace xccl::lowering {
 
 enum class Segments {
-  kTimed,   // the faster of one pass of one instance and the middle, by simulation
-  kMiddle,  // 8 passes that 4 instances share; fewer of both where limits ask for it
+  kTimed,   // the faster of kWhole and kMiddle's choice, by simulation; it may also be 8 passes of 1 instance
+  kMiddle,  // the first that fits: 8 passes that 4 instances share, 4 passes that 2 share, or kWhole
   kWhole,   // one pass of one instance
 };
 
 // The most threadblocks of a rank.
 struct BlockLimits {
   int32_t one = 0;  // in a program of one instance
-  int32_t all = 0;  // in all instances together, where a program has several
+  int32_t all = 0;  // in all instances together, if a program has several
 };
 
-// The instructions of all ranks, of one instance.
+// Returns the instructions of all ranks, in one instance.
 int64_t NumInstructions(const Program& program);
 
-// Sets program.segment_bytes and program.instances for one size and model. With a machine model kTimed sets
-// the protocol, too; it considers LL128 only where all connections are GPUs' links. kTimed simulates one pass
-// of one instance and the middle, which it leaves out where that is too much work, each with each protocol.
-// Where `like` is given, its passes, instances and protocol replace the middle and the protocols. kTimed
-// returns the time in ps of what it chose; the other two return nothing. Without a machine model, which has a
-// price for messages, each of several instances sends kLeastSentBytes (segments.cc) or more over an average
-// connection. Deterministic. Errors: kInvalidInput where one instance has too many threadblocks; kLimit where
-// the deadline passes before anything was simulated.
+// Sets program.segment_bytes and program.instances for one size and model. With a machine model, kTimed sets
+// the protocol, too; it tries LL128 only if all connections are links between GPUs.
+//
+// kTimed simulates kWhole and kMiddle's choice with each protocol. It passes over choices whose simulation is
+// too much work. If `like` is given, its passes, instances and protocol are tried in place of kMiddle's
+// choice and of the protocols. kTimed returns the time in ps of what it chose; kMiddle and kWhole return
+// nothing. Without a machine model messages have no price. Each of several instances then sends
+// kLeastSentBytes (segments.cc) or more over an average connection. Deterministic. Errors: kInvalidInput if
+// one instance has too many threadblocks; kLimit if the deadline passes before anything was simulated.
 StatusOr<std::optional<int64_t>> SetSegments(Segments segments, const Collective& collective,
                                              const Topology& topology, const std::vector<Move>& moves,
                                              const SimulateOptions& options, const BlockLimits& blocks,
                                              const Program* like, Program& program);
 
-// Starts from what SetSegments chose, which takes `time_ps`, and adds passes and instances, up to
+// Starts from the choice of SetSegments, which takes `time_ps`. Adds passes and instances, up to
 // kMostInstances (segments.cc), while each addition makes the program faster (ir/tolerance.h). With a machine
-// model, unless `briefly`, it does so for each other protocol, too, from one pass of one instance. The
-// simulations together do a fixed amount of work, a quarter of it `briefly`; a deadline that passes ends
+// model, unless `briefly`, does so for each other protocol, too, from one pass of one instance. The
+// simulations together do a fixed amount of work, a quarter of it if `briefly`. A deadline that passes ends
 // them. Returns the time of the program in ps.
 StatusOr<int64_t> MoreSegments(const Collective& collective, const Topology& topology,
                                const std::vector<Move>& moves, const SimulateOptions& options,

@@ -1,7 +1,7 @@
-// Pairs incoming with outgoing connections at every rank by a greedy matching, the pairs with most forwarded
-// moves first. Paired connections form chains and rings, each of which has one channel; a chain takes no
-// second path between two ranks that it already joins. The paths of a group are on one chain from the start.
-// Channels are then given chain by chain.
+// Pairs incoming with outgoing connections at every rank by a greedy matching; the pairs with the most
+// forwarded moves come first. Paired connections form chains and rings, each of which has one channel. A
+// chain takes no second path between two ranks that it already joins. The paths of a group are on one chain
+// from the start. Channels are then given chain by chain.
 #include "ir/lower/threadblocks.h"
 
 #include <fmt/core.h>
@@ -15,9 +15,10 @@
 namespace xccl::lowering {
 namespace {
 
+// Two connections that may share a threadblock.
 struct Pairing {
   int32_t in = 0, out = 0;  // connections
-  int32_t moves = 0;        // forwarded from one to the other
+  int32_t moves = 0;        // the moves that are forwarded from `in` to `out`
 };
 
 std::vector<Pairing> ListPairings(const std::vector<Move>& moves) {
@@ -46,7 +47,7 @@ class Chains {
   explicit Chains(const std::vector<std::vector<int32_t>>& shared_ends)
       : sets_(shared_ends.size()), ends_(shared_ends) {}
   int32_t Find(int32_t c) { return sets_.Find(c); }
-  // Makes the chains of a and b one; false where the chain would have two paths between the same two ranks.
+  // Makes the chains of a and b one. Returns false, and changes nothing, if they have a shared end in common.
   bool Join(int32_t a, int32_t b) {
     a = Find(a), b = Find(b);
     if (a == b) return true;
@@ -66,7 +67,7 @@ class Chains {
   std::vector<std::vector<int32_t>> ends_;
 };
 
-// Returns, by key, the index of the first equal key; kNoIndex where no other key is equal.
+// Returns, by key, the index of the first equal key; kNoIndex if no other key is equal.
 template <typename Key>
 std::vector<int32_t> FirstOfEqual(const std::vector<Key>& keys) {
   std::vector<std::pair<Key, int32_t>> sorted;

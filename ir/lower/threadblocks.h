@@ -13,36 +13,36 @@
 
 namespace xccl::lowering {
 
-// Most threadblocks of a rank, all instances, where the caller gives no limit. All of them must run at once,
-// and an H100 runs 528 of 512 threads: 132 multiprocessors of 2,048 threads (H100 datasheet).
+// The most threadblocks of a rank, in all instances, if the caller gives no limit. All of them must run at
+// once, and an H100 runs 528 of 512 threads: 132 multiprocessors of 2,048 threads (H100 datasheet).
 inline constexpr int32_t kMostBlocks = 512;
 
-// Each path that a rank sends on, and each path that it receives on, needs a threadblock of its own; all
-// paths of a group need one at the group's root. Errors: kInvalidInput where the paths in one direction alone
-// need more than kMostBlocks.
+// Checks that no rank needs more than kMostBlocks threadblocks for its paths in one direction. Each path that
+// a rank sends on, and each path that it receives on, needs a threadblock of its own; all paths of a group
+// need one at the group's root. Errors: kInvalidInput.
 Status CheckConnections(const Paths& paths, int32_t num_ranks);
 
 struct Assignment {
   // By path:
   std::vector<int32_t> channel;
-  std::vector<int32_t> send_block, recv_block;  // threadblock at the sender, at the receiver
-  // The path on which the threadblock that receives this path sends; kNoIndex where it only receives. At the
-  // root of a group the first path stands for all paths of the group.
+  std::vector<int32_t> send_block, recv_block;  // the threadblock at the sender; at the receiver
+  // The path on which the threadblock that receives this path sends; kNoIndex: the threadblock only receives.
+  // At the root of a group, the group's first path stands for all its paths.
   std::vector<int32_t> forwards_to;
-  // By rank: threadblocks without instructions, sorted by (channel, receive peer, send peer). They name
-  // groups by their index in Paths.
+  // By rank: threadblocks without instructions, sorted by (channel, receive peer, send peer). Threadblocks
+  // name groups by their index in Paths.
   IdVector<Rank, std::vector<Threadblock>> blocks;
 };
 
 // Makes a threadblock for every path at its sender and one at its receiver. Fills send_block, recv_block and
-// blocks from channel and forwards_to. Requires: `blocks` has an empty entry for each rank; the other two
-// have one for each path.
+// blocks from channel and forwards_to. Requires that `blocks` has an empty entry for each rank, and every
+// other field an entry for each path.
 void MakeBlocks(const Paths& paths, Assignment& assignment);
 
-// Guarantees rule P1. With `pair`, an incoming path shares a threadblock with the outgoing path to which its
-// values are forwarded, if the forwarded moves are at least half of the moves of either path. Paths between
-// the same two ranks get different channels, the lowest free ones, and so do groups of one root. Cost:
-// sorting the moves by the pair of paths that they join.
+// Returns an assignment that meets rule P1. With `pair`, an incoming path shares a threadblock with the
+// outgoing path to which its values are forwarded, if the forwarded moves are at least half of the moves of
+// either path. Paths between the same two ranks get different channels, the lowest free ones, and so do
+// groups of one root. Cost: sorting the moves by the pair of paths that they join.
 Assignment AssignThreadblocks(const std::vector<Move>& moves, const Paths& paths, int32_t num_ranks,
                               bool pair);
 

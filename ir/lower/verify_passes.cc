@@ -48,7 +48,7 @@ std::span<const Move> ReceivedBy(const std::vector<Move>& moves, size_t m) {
 // The ranks whose contributions are in a value.
 using Contributions = std::set<Rank>;
 
-// Adds `more` to `sum`; false where the two share a rank.
+// Adds `more` to `sum`. Returns false if the two share a rank.
 bool Join(Contributions& sum, const Contributions& more) {
   const size_t both = sum.size() + more.size();
   sum.insert(more.begin(), more.end());
@@ -67,7 +67,7 @@ class Replay {
         carried_(moves.moves.size()),
         reads_(moves.moves.size(), 0) {}
 
-  // `events`: as Order::events.
+  // Performs the events, numbered as in Order::events.
   Status Run(const std::vector<int32_t>& events) {
     std::vector<std::vector<int32_t>> of_chunk(static_cast<size_t>(collective_.num_chunks()));
     for (const int32_t event : events) of_chunk[moves_[event / 2].chunk.index()].push_back(event);
@@ -81,7 +81,7 @@ class Replay {
   }
 
  private:
-  // The state of the chunk that is replayed at one rank.
+  // The state, at one rank, of the chunk that is replayed.
   struct RankState {
     std::optional<Contributions> input, held;
     int32_t writer = kNoIndex;
@@ -137,8 +137,8 @@ class Replay {
     return OkStatus();
   }
 
-  // The value at a rank ends: move `by` overwrites it, or the chunk is done (kNoIndex). `more`: reads of the
-  // value that are no sends or additions.
+  // Checks the value at a rank when it ends: move `by` overwrites it, or the chunk is done (`by` is
+  // kNoIndex). `more` is the number of its reads that are neither sends nor additions.
   Status Close(RankState& state, int32_t by, int32_t more) {
     for (const int32_t m : state.senders)
       if (moves_[m].overwriter != by)
@@ -210,7 +210,7 @@ std::vector<int32_t> SomeOrder(const std::vector<Move>& moves) {
   return events;
 }
 
-// Every move that is sent, or received, by its own event has that event once.
+// Checks that every move that is sent, or received, by its own event has that event once.
 Status CheckEvents(std::string_view pass, const std::vector<Move>& moves,
                    const std::vector<int32_t>& events) {
   std::vector<int32_t> times(2 * moves.size(), 0);
@@ -222,7 +222,7 @@ Status CheckEvents(std::string_view pass, const std::vector<Move>& moves,
   return OkStatus();
 }
 
-// First in, first out on every path; at most `slots` moves under way.
+// Checks that every path is first in, first out, with at most `slots` moves under way.
 Status CheckConnections(std::string_view pass, const std::vector<Move>& moves,
                         const std::vector<int32_t>& events, size_t slots) {
   int32_t paths = 0;

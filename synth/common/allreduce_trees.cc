@@ -18,7 +18,8 @@ namespace {
 
 struct Levels {
   std::vector<int32_t> depth;  // by edge: the number of edges from the root to its child
-  std::vector<int32_t> below;  // by edge: the most edges on a path below a child of its path
+  // By edge: the longest path below its child, in edges; for a multicast, below any of its children.
+  std::vector<int32_t> below;
   int32_t deepest = 0;
 };
 
@@ -44,7 +45,7 @@ Levels LevelsOf(const std::vector<TreeEdge>& edges, int32_t ranks) {
   return levels;
 }
 
-// One chunk on one tree.
+// One chunk on one tree: the tree carries the chunk up and down.
 struct Use {
   size_t tree;
   ChunkId chunk;

@@ -25,10 +25,10 @@ struct ChunkedSchedule {
 
 struct TreeEdge {
   Rank parent, child;
-  // In AllreduceTrees::paths: from child to parent in an up-tree, from parent to child in a down-tree. Edges
-  // of one parent share a path if a switch reduces or multicasts their data.
+  // The path in AllreduceTrees::paths, from child to parent in an up-tree and from parent to child in a
+  // down-tree. Edges of one parent share a path if a switch reduces or multicasts their data.
   PathId path;
-  bool shared = false;  // another edge, whose child comes first in the path, adds the transfer
+  bool shared = false;  // another edge of the path adds the transfer: the edge whose child comes first in it
 };
 
 struct AllreduceTree {

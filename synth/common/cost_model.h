@@ -21,7 +21,7 @@ int64_t LeastUsefulBytes(const Topology& topology);
 // Two times are equally good if their ratio is at most kNear, because measured times vary by more.
 inline constexpr double kNear = 1.002;
 
-// Work is counted in moves. A move is one chunk over one path, added to a schedule and simulated. A smaller
+// The unit of work is a move: to add one chunk over one path to a schedule, and to simulate it. A smaller
 // operation of a search, such as one look at a link, takes about 10 ns.
 inline constexpr double kSecondsPerMove = 1.5e-6;
 inline constexpr int64_t kOperationsPerMove = 150;
@@ -40,8 +40,8 @@ inline constexpr double kRounding = 1e-9;
 // The fewest bytes of a piece. A shorter piece costs more to handle than it gains.
 inline constexpr int64_t kLeastPieceBytes = 1 << 10;
 
-// The most moves of a plain plan for which engines cut parts finer than the ranks need. An allgather of 256
-// ranks with 16 pieces per rank has about this many moves.
+// The most transfers of one chunk in a plain plan for which engines cut parts finer than the ranks need. An
+// allgather of 256 ranks with 16 pieces per rank has about this many.
 inline constexpr int64_t kMovesWorthCutting = 1 << 20;
 
 // An engine does not cut finer once a plan has so many transfers, which take about a second to simulate and

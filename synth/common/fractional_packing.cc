@@ -6,8 +6,8 @@
 // 2. Add a row for each tree that costs less than its root's value in the last solution.
 // 3. Solve the program. Stop if the load is within `gap` of the lower bound that the trees' costs give.
 // 4. Set new prices: the average of the solution's prices and the best bound's prices. Go on with step 1.
-// 5. If averaged prices add no tree, try the solution's prices. If they add none either, the packing is the
-//    best for cheap trees. With `exact`, go on with the cheapest trees.
+// 5. If averaged prices add no tree, try the solution's prices. If the solution's prices add no tree either,
+//    the packing is the best for cheap trees. With `exact`, go on with the cheapest trees.
 #include "synth/common/fractional_packing.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@
 namespace xccl {
 namespace {
 
-// Converts to bytes per nanosecond, so that the linear program's numbers are near 1.
+// Converts to gigabytes, so that the linear program's numbers are near 1.
 constexpr double kGiga = 1e-9;
 // The weight of the best bound's prices in the average of prices (Wentges 1997).
 constexpr double kSmoothing = 0.5;
@@ -221,8 +221,8 @@ class Packing {
     CountUses(grown.tree.up, links_, 1, blocked_up_, grown.uses);
   }
 
-  // Adds `times` × the uses of each orbit by the arcs to `uses`. If `blocked` is set, each use is multiplied
-  // by the link's blocking factor.
+  // Counts how often the arcs use the links of each orbit, and adds `times` × the orbit's share × this number
+  // to `uses`. If `blocked` is set, each use is multiplied by the link's blocking factor.
   void CountUses(std::span<const PackedArc> arcs, std::span<const LinkId> links, double times,
                  const std::optional<BlockedLinks>& blocked, std::vector<double>& uses) {
     for (const PackedArc& arc : arcs) {

@@ -69,7 +69,8 @@ std::vector<Transfer> Singles(const Schedule& schedule, bool backwards = false) 
   if (backwards) std::ranges::reverse(singles);
   return singles;
 }
-// For each rank and chunk: the key or step of the last read and of the last write. The numbers only grow.
+
+// The keys or steps of the last read and the last write, for each rank and chunk. They only grow.
 class Accesses {
  public:
   Accesses(int32_t ranks, int32_t chunks)

@@ -9,7 +9,7 @@
 namespace xccl {
 namespace {
 
-// The ranks at the ends of a path, and whether the path is a chain with a blocked link.
+// The ranks at the ends of a path. is_held: the path is a chain with a blocked link (blocked_links.h).
 struct Path {
   std::vector<Rank> sources, destinations;
   bool is_held = false;
@@ -29,7 +29,7 @@ std::vector<Path> PathsOf(const Schedule& schedule, const Topology& topology) {
   return paths;
 }
 
-// The delay in steps of the accesses to a chunk at a rank, as the largest delay so far.
+// The largest delays so far, in steps, of the accesses to a chunk at a rank.
 struct Later {
   int32_t copied = 0;   // of copies into the chunk
   int32_t written = 0;  // of copies and sums into the chunk

@@ -23,9 +23,9 @@ struct ChunkRange {
 
 // Returns the k-th of n nearly equal pieces of a range.
 ChunkRange Piece(ChunkRange range, int32_t k, int32_t n);
-// Returns the piece of a block that stripe k carries: piece (k + turn) mod stripes. If a block has fewer
-// chunks than stripes, some stripes get nothing. Blocks with different turns then leave out different
-// stripes.
+// Returns the piece of a block of chunks that stripe k carries: piece (k + turn) mod stripes. A stripe is one
+// of several copies of an algorithm, each of which carries a piece of every block. If a block has fewer
+// chunks than stripes, some stripes get nothing; blocks with different turns leave out different stripes.
 inline ChunkRange Share(ChunkRange block, int32_t k, int32_t stripes, int32_t turn) {
   return Piece(block, (k + turn) % stripes, stripes);
 }

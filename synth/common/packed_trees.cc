@@ -92,8 +92,8 @@ Schedule CopiesOf(const PackedTrees& trees, const std::vector<Piece>& pieces, in
   schedule.paths = trees.paths;
   if (symmetry != nullptr) schedule.symmetry = symmetry->generators();
   schedule.Reserve(static_cast<int64_t>(entries.size()));
-  // In a reduction each first turn has a step of its own. One message for several would wait for the last
-  // sum.
+  // In a reduction each first turn has a step of its own. One message for several first turns would wait for
+  // the last of their sums.
   int32_t step = -1;
   const Entry* before = nullptr;
   for (const Entry& entry : entries) {
@@ -142,7 +142,7 @@ int64_t PackedTrees::NumArcs() const {
 }
 
 std::vector<int64_t> WaveWeights(int32_t waves) {
-  // Small waves fill the pipeline sooner; large waves need fewer messages. 2 × 1.5 is whole.
+  // Small waves fill the pipeline sooner; large waves need fewer messages. kFirst × kGrowth is whole.
   constexpr double kFirst = 2, kGrowth = 1.5, kLargest = 16;
   std::vector<int64_t> weights(static_cast<size_t>(waves));
   for (int32_t w = 0; w < waves; ++w) {

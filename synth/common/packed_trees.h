@@ -46,7 +46,8 @@ struct PackedTrees {
 };
 
 struct TreeSteps {
-  // If set, the schedule is compressed: only the parts of representatives have trees, and part i is rank i's.
+  // If set, the schedule is compressed: only the parts of representatives have trees, and part i belongs to
+  // rank i.
   const SymmetryGroup* symmetry = nullptr;
   int32_t waves = 1;  // chunks per tree; all steps of a wave come after the steps of the wave before
 };

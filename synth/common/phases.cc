@@ -40,8 +40,8 @@ Status NotServed(const Collective& collective, ChunkId chunk, std::string_view w
       fmt::format("greedy: {}: part {}: {}", collective.name(), collective.PartOf(chunk).value, why));
 }
 
-// Checks that all ranks need the same sum, and that each contribution of a sum of several is held once, by
-// itself.
+// Checks that all ranks need the same sum. If the sum has several contributions, checks that one rank holds
+// each contribution, by itself.
 Status CheckForm(const Collective& collective, ChunkId chunk, const std::vector<Holding>& before,
                  const std::vector<Holding>& after) {
   const std::span<const Rank> sum = after.front().contributions;

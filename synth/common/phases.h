@@ -1,5 +1,5 @@
-// Splits a collective into at most two copy problems. The spread copies whole values. The gather brings
-// contributions of sums together: it is a copy problem on the reversed machine, whose moves run backwards as
+// Splits a collective into at most two copy problems. The spread copies whole values. The gather brings the
+// contributions of sums together. It is a copy problem on the reversed machine; its moves run backwards as
 // sums.
 #pragma once
 

@@ -23,7 +23,7 @@ namespace xccl {
 namespace {
 
 // Measured on fat-tree:k=16 (2026-11-29): a million hops of up to six links, with the tables from which they
-// are made and sorted, take 300 MB and 0.4 s. A move takes kSecondsPerMove, as long as about four hops.
+// are made and sorted, take 300 MB and 0.4 s.
 constexpr int64_t kBytesPerHop = 300;
 
 }  // namespace

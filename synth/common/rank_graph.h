@@ -83,11 +83,11 @@ class RankGraph {
   mutable int64_t known_ = 0;                           // number of sources in distance_
 };
 
-// Returns how many hops a RankGraph of the machine has, without building it: the direct links, and the pairs
-// of ranks that the same switches, NICs and CPUs join. More if some of the pairs have no path, or two ways.
-// Nearly linear in the machine.
+// Returns the most hops that a RankGraph of the machine can have, without building it. Counts the direct
+// links, and the pairs of ranks that the same switches, NICs and CPUs join. The graph has fewer hops if some
+// of these pairs have no path or are counted twice. Nearly linear in the machine.
 int64_t MostHops(const Topology& topology);
-// The memory and the work of a RankGraph with so many hops.
+// Return the memory in bytes, and the work in moves (cost_model.h), of a RankGraph with `hops` hops.
 int64_t BytesOfHops(int64_t hops);
 int64_t WorkOfHops(int64_t hops);
 

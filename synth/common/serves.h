@@ -1,4 +1,4 @@
-// Checks that engines share: of requests before a plan is made, and of plans by their simulation.
+// The checks that engines share: of a request before its plan is made, and of a plan after its simulation.
 #pragma once
 
 #include <span>
@@ -10,10 +10,10 @@
 
 namespace xccl {
 
-// Checks that the topology has every member. Errors: kInvalidInput with a member that it lacks.
+// Checks that the topology has every member. Errors: kInvalidInput, with a member that it lacks.
 Status CheckMembers(std::string_view engine, const SynthesisRequest& request);
-// Checks that an engine which serves the kinds `served` serves the request: its kind, its members and its
-// number of chunks. Errors: kInvalidInput.
+// Checks the request's kind, members and number of chunks. `served` lists the kinds that the engine serves.
+// Errors: kInvalidInput.
 Status ServesKind(std::string_view engine, std::span<const CollectiveKind> served,
                   const SynthesisRequest& request);
 // Checks that the plan's simulation, if any, found the plan sound. Errors: kBug with the engine and the

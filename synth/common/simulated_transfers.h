@@ -8,9 +8,9 @@
 
 namespace xccl {
 
-// Returns the transfers that a simulation runs where every rank's data reach every rank. Data of one rank of
-// each orbit suffice if translations keep all links apart, or if the plain form is too long to write out
-// (ir/simulate/simulate.h); else the data of all ranks.
+// Returns how many transfers the simulation of a compressed plan runs if every rank's data reach every rank.
+// The simulation follows the data of one rank of each orbit if no translation maps a link to itself, or if
+// the plain form is too long to write out (ir/simulate/simulate.h). Otherwise it follows all data.
 int64_t SimulatedTransfers(const Topology& topology, const SymmetryGroup& group);
 
 }  // namespace xccl

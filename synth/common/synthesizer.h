@@ -27,7 +27,7 @@ struct SynthesisLimits {
   std::optional<int32_t> chunks = {};  // the exact number of chunks per part
   std::optional<int32_t> steps = {};   // the largest number of steps
   std::optional<int32_t> rounds = {};  // the largest number of rounds; only smt reads it
-  int64_t work_units = 0;              // the budget of the search; 0: the engine's default
+  int64_t work_units = 0;              // the budget of the search, in a unit of the engine; 0: its default
   Deadline deadline = Deadline();      // by the wall clock; the default never passes
 };
 
@@ -66,8 +66,8 @@ struct Synthesis {
   bool exact = false;     // proved: no plan in the stated time model is better
   std::string engine;     // the engine that made the plan, such as "ring"; with auto, the winner
   std::string note;       // one line for people, may be empty
-  std::optional<Simulation> simulation =
-      {};  // the schedule's, at the request's size and time model; absent if not simulated
+  // The simulation of `schedule` at the request's size and time model; absent if not simulated.
+  std::optional<Simulation> simulation = {};
   // One message for each wrong plan that an engine made. A wrong plan is a bug of XCCL, so users see the
   // message, and tests fail on it.
   std::vector<std::string> faults = {};
@@ -96,12 +96,12 @@ inline SimulateOptions TimingOf(const SynthesisRequest& request) {
 // An estimate of a plan and of the work to make it, given before the plan is made.
 struct Offer {
   double time_ps = 0;  // the estimated time of the plan, from a closed formula
-  // The work to make and simulate the plan, in moves of one chunk. A move costs about 1.5 us.
+  // The work to make and simulate the plan, in moves (synth/common/cost_model.h).
   int64_t work = 0;
   int64_t bytes = 0;          // memory beyond that of the moves
   bool fills_budget = false;  // the search spends the whole budget, at least `work`
-  // Makes the plan from results that the offer already has, with at most `most_work` moves. Empty: the caller
-  // uses Engine::Synthesize. Requires that the request and the objects it points to still exist.
+  // Makes the plan from results that the offer already has, with at most the work `most_work`. Empty: the
+  // caller uses Engine::Synthesize. Requires that the request and the objects it points to still exist.
   std::function<StatusOr<Synthesis>(int64_t most_work)> make = {};
 };
 
@@ -138,8 +138,8 @@ struct Engine {
   bool asks_pairs = false;        // its offer examines all pairs of ranks
   // With more and smaller chunks, the plan stays the same and its steps overlap more.
   bool any_chunks = false;
-  // Serves an alltoall of more than kMostParts parts in one chunk each, since its plan moves the data of one
-  // rank alone and is never plain.
+  // Serves an alltoall of more than kMostParts parts if each part is one chunk. Its plan moves the data of
+  // one rank alone and is never plain.
   bool any_parts = false;
 
   // Implements Serves. Empty: Serves checks the kind, the members and the limits (synth/common/serves.h).
@@ -160,12 +160,13 @@ struct Engine {
   // If a plan needs more steps than limits.steps, needed() of the kLimit status is the fewest steps of the
   // refused plans.
   StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const;
-  // Does the same as Synthesize, except that it does not explain a refusal because of limits.steps. Used by
+  // Makes the plan as Synthesize does, but does not explain a refusal because of limits.steps. Used by
   // engines that ask other engines.
   StatusOr<Synthesis> Plan(const SynthesisRequest& request) const;
 };
 
-// Returns the table of all engines. A function, because two engines of the table use the table themselves.
+// The type of the function that returns the table of all engines. It is a function because two engines of the
+// table use the table themselves.
 using EngineTable = std::span<const Engine> (*)();
 
 // The engine name of a plan that moves nothing, if an engine that asks other engines returns the plan.

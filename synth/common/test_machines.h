@@ -18,14 +18,14 @@ Topology MakeSwitch(int32_t ranks);
 Topology MakeHypercube(int32_t dim);
 // A DGX-1 with 8 GPUs. One or two cables of 25 GB/s join neighbours; links have 0.7 us.
 Topology MakeDgx1();
-// Each host has a 100 GB/s switch for its GPUs, and one NIC per GPU to the fabric switch of all hosts.
+// A cluster. Each host has a 100 GB/s switch for its GPUs. Each GPU has a NIC to the fabric switch.
 Topology MakeCluster(int32_t hosts, int32_t gpus);
-// One cable, two links, for each pair of ranks in `cables`.
+// A machine of one cable (two links) for each pair of ranks in `cables`.
 Topology MakeGraph(int32_t ranks, const std::vector<std::pair<int32_t, int32_t>>& cables);
-// Node n has one link, to node n + 1, with bandwidths_gb_per_s[n] and 1 ps. `switches` lists the nodes that
-// are switches.
+// A line of nodes. Node n has one link, to node n + 1, with bandwidths_gb_per_s[n] and 1 ps. `switches` lists
+// the nodes that are switches.
 Topology MakeLine(const std::vector<int64_t>& bandwidths_gb_per_s, const std::vector<int32_t>& switches);
-// One link for each pair of ranks in `links`, from the first rank to the second.
+// A machine of one link for each pair of ranks in `links`, from the first rank to the second.
 Topology MakeDigraph(int32_t ranks, const std::vector<std::pair<int32_t, int32_t>>& links);
 
 struct Machine {

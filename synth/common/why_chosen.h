@@ -11,7 +11,7 @@
 
 namespace xccl {
 
-// Returns true if a mean message of the plan costs more than its bytes on the slowest link that the plan
+// Returns whether a mean message of the plan costs more than its bytes on the slowest link that the plan
 // uses. For such a plan, auto may keep one of fewer messages that takes up to kToleratedRatio (ir/tolerance.h)
 // times as long.
 bool HasShortMessages(const LinkUse& use);
@@ -24,9 +24,9 @@ struct Contender {
 };
 
 // Returns "fastest of 14 engines" if no other plan is faster. Otherwise names the fastest of the other plans:
-// "within 2 %: tree, 28 messages; greedy 1.3 % faster with 224". `engines`: how many engines made plans, with
-// that of `chosen`. `what`: "program" if the times are those of programs, otherwise empty. Returns no text if
-// no other engine made a plan, unless another plan of the same engine is faster.
+// "within 2 %: tree, 28 messages; greedy 1.3 % faster with 224". `engines` is the number of engines that made
+// plans, with the engine of `chosen`. `what` is "program" if the times are those of programs, otherwise
+// empty. Returns no text if no other engine made a plan, unless another plan of the same engine is faster.
 std::string WhyChosen(const Contender& chosen, std::span<const Contender> others, size_t engines,
                       const std::string& what = "");
 

@@ -79,6 +79,7 @@ struct Use {
   double estimate_ps = std::numeric_limits<double>::infinity();
 };
 
+// Chooses how many trees of a packing are used, and for how many rounds (step 3 above).
 class Planner {
  public:
   Planner(const SynthesisRequest& request, std::span<const Cable> cables, StepBudget& budget)
@@ -117,7 +118,8 @@ class Planner {
   static constexpr double kLeastChunkBytes = 16384;  // smaller chunks cost more to handle than they gain
   // Average wait of a chunk at each hop, in times of a chunk on the slowest cable; fitted to simulations.
   static constexpr double kWait = 0.4;
-  static constexpr double kGoodEnough = 0.004;  // below this share of waits, more chunks are not tried
+  // If waits are at most this share of the busiest cable's time, more chunks are not tried.
+  static constexpr double kGoodEnough = 0.004;
 
   double PsPerByte(int32_t cable) const {
     return 1e12 / static_cast<double>(cables_[cable].bandwidth_bytes_per_s);
@@ -165,7 +167,7 @@ struct Packed {
   Use use;
 };
 
-constexpr int32_t kMostGivenTrees = 128;
+constexpr int32_t kMostGivenTrees = 128;  // the most trees that are tried for a given number of chunks
 
 constexpr int64_t kMostCapacity = int64_t{1} << 39;  // the largest sum of all capacities, in units of UnitOf
 

@@ -20,7 +20,7 @@ Status NeedsGpusAlone(const SynthesisRequest& request);
 StatusOr<Synthesis> SynthesizeAllreduceTrees(const SynthesisRequest& request, StepBudget& budget);
 
 // Returns whether NeedsGpusAlone holds and any two GPUs have equal bandwidths in both directions. No trees
-// then have a higher rate than those of SynthesizeAllreduceTrees, except by kTreeTolerance.
+// then have a higher rate than the trees of SynthesizeAllreduceTrees, except by kTreeTolerance.
 bool HasEvenCables(const SynthesisRequest& request);
 
 }  // namespace xccl::forest

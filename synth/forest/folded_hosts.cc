@@ -1,7 +1,7 @@
 // 1. PlacesOf gives each host with GPUs a place, and refines the classes of all other nodes: a class splits
 //    while its nodes have neighbours in different sets of places.
-// 2. FoldHosts joins all links from one place to another. A cable of a host counts with the rate that its
-//    nearest GPUs reach it at, for example over PCIe.
+// 2. FoldHosts joins all links from one place to another. A host's cable counts with the rate at which the
+//    host's nearest GPUs reach it, for example over PCIe.
 #include "synth/forest/folded_hosts.h"
 
 #include <fmt/core.h>
@@ -18,8 +18,8 @@ namespace {
 
 struct Places {
   std::vector<int32_t> of_node;
-  int32_t hosts = 0;  // the first places
-  int32_t size = 0;
+  int32_t hosts = 0;  // the number of places that are hosts; they come first
+  int32_t size = 0;   // the number of all places
 };
 
 // Returns places in the order of the first node of each: hosts first, then classes of other nodes.
@@ -58,7 +58,8 @@ Places PlacesOf(const Topology& machine) {
   }
 }
 
-// The rate and the latency of a link, with its way inside the hosts at both ends.
+// Returns the link with the bandwidth and the latency of its whole path, from the nearest GPUs at one end to
+// the nearest GPUs at the other end. The bandwidth is 0 if a host at an end has no such GPU.
 Link WithWays(const Topology& machine, const std::vector<NodeId>& place, int32_t hosts, const Link& link) {
   Link whole = link;
   const auto add = [&](NodeId node, Way way) {

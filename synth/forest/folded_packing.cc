@@ -1,8 +1,9 @@
 // 1. HostsProblem makes the linear program of the folded machine. A host's demand is that of its ranks.
-// 2. Loads of whole trees on real cables differ from the program's shares. A part therefore takes one or more
-//    trees of its root's host (Deal), and where a few trees carry much (allreduce, broadcast, reduce), each
-//    is cut into pieces.
-// 3. Each piece is unfolded in turn, the heaviest first, and takes the cables that are least loaded.
+// 2. A tree between hosts may carry more than one cable should. Deal gives each part the trees of its root's
+//    host, or one of them. If a few trees carry much (allreduce, broadcast, reduce), Cut divides each tree
+//    into pieces.
+// 3. Unfolder unfolds one piece after another, the heaviest piece of Cut first, over the cables that are
+//    least loaded.
 #include "synth/forest/folded_packing.h"
 
 #include <fmt/core.h>
@@ -25,15 +26,15 @@
 namespace xccl::forest {
 namespace {
 
-// Pieces of all trees for each cable of the host with the most cables. Whole pieces can then be dealt to
-// cables so that no cable has more than 1 + 1 / kPiecesPerCable times the even load.
+// The most pieces, of all trees together, for each cable of the host with the most cables. Whole pieces can
+// then be dealt to cables so that no cable has more than 1 + 1 / kPiecesPerCable times the even load.
 constexpr int64_t kPiecesPerCable = 8;
 
 double SecondsPerPs(const Task& task) {
   return 1e-12 / static_cast<double>(std::max<int64_t>(1, task.sizes.size_bytes()));
 }
 
-// The share of all bytes that start at each member, by member; with one root, all of them are the root's.
+// Returns, by member, the share of all bytes that starts at the member. With one root, all bytes start there.
 std::vector<double> SharesOf(const Task& task) {
   const auto members = static_cast<size_t>(task.collective.num_members());
   std::vector<double> shares(members, 1.0 / static_cast<double>(members));
@@ -52,7 +53,7 @@ std::vector<double> SharesOf(const Task& task) {
   return shares;
 }
 
-// The linear program of trees between hosts. Hosts without demand are no roots.
+// Returns the linear program of trees between hosts. Hosts without demand are no roots.
 PackingProblem HostsProblem(const Task& task, const FoldedHosts& folded, const PackingAim& aim) {
   PackingProblem problem = PlainPacking(folded.topology, AllRanks(folded.topology.num_ranks()));
   const std::vector<double> shares = SharesOf(task);
@@ -73,7 +74,7 @@ PackingProblem HostsProblem(const Task& task, const FoldedHosts& folded, const P
   return problem;
 }
 
-// The arcs of a tree between hosts, each as the nodes of the folded machine that it passes.
+// Returns the arcs of a tree between hosts. Each arc lists the nodes of the folded machine that it passes.
 std::vector<HostArc> ArcsOf(const FractionalPacking& packing, std::span<const PackedArc> arcs,
                             const Topology& hosts) {
   std::vector<HostArc> made;
@@ -92,8 +93,8 @@ struct Piece {
   double share = 0;
 };
 
-// Deals the trees of each host to its ranks. A part gets all trees of its host, or, if the plan would have
-// too many transfers, the one that is farthest behind its share.
+// Deals the trees of each host to its ranks. A part gets all trees of its host. If the plan would then have
+// too many transfers, a part gets only the tree that is farthest behind its share.
 std::vector<Piece> Deal(const Task& task, const FoldedHosts& folded, const PackingProblem& problem,
                         const FractionalPacking& packing) {
   const std::vector<double> shares = SharesOf(task);
@@ -134,8 +135,9 @@ int64_t MostCables(const Topology& machine, const FoldedHosts& folded) {
   return *std::ranges::max_element(cables);
 }
 
-// Cuts trees that carry much into pieces, so that they can share cables. Trees that carry little are left
-// out. `root_of` chooses the rank that is the root of a piece, given the tree's host.
+// Cuts trees into pieces of about equal shares, so that a heavy tree can use several cables. Leaves out trees
+// that carry less than a quarter of a piece. `root_of` returns the rank that is the root of a piece, given
+// the tree's host.
 template <typename RootOf>
 std::vector<Piece> Cut(const Task& task, const FoldedHosts& folded, const PackingProblem& problem,
                        const FractionalPacking& packing, RootOf root_of) {
@@ -184,7 +186,7 @@ double BusiestPs(const Task& task, const LinkLoads& loads) {
          static_cast<double>(std::max<int64_t>(1, task.sizes.size_bytes()));
 }
 
-// Unfolds trees from the roots, or on the reverse to the roots.
+// Packs and unfolds trees that copy from the roots or, if `machine` is the reverse, sum up to the roots.
 StatusOr<PackedTrees> UnfoldOneWay(const Task& task, const Topology& machine, const FoldedHosts& folded,
                                    const PackingAim& aim, Candidate& candidate) {
   const PackingProblem problem = HostsProblem(task, folded, aim);

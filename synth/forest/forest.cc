@@ -1,9 +1,9 @@
 // MakePlan chooses the kind of trees. Whole trees (synth/forest/broadcast.h, synth/forest/allreduce.h) need a
 // machine of GPUs alone. Packed trees (synth/forest/pack_and_cut.h) come from a linear program.
-// 1. A broadcast or reduce on a machine of GPUs alone uses whole trees, and far from the bound also packed
-//    trees.
+// 1. A broadcast or reduce on a machine of GPUs alone uses whole trees. If they are far from the bound,
+//    packed trees are tried as well.
 // 2. A barrier, or an allreduce in a given number of chunks, uses whole trees.
-// 3. Any other allreduce uses whole trees, and if they are not near the bound also packed trees.
+// 3. Any other allreduce uses whole trees. If they are not near the bound, packed trees are tried as well.
 // 4. All other requests use packed trees.
 // If both kinds are tried, the faster plan is kept.
 #include "synth/forest/forest.h"
@@ -38,33 +38,37 @@ struct NearEnough {
   double ratio;
 };
 constexpr std::string_view kName = "forest";
-constexpr int64_t kLongProgram = 200;
-// A tree's arc with its path of a few links, as kept by the linear program (PackedArc, FractionalPacking).
+constexpr int64_t kLongProgram = 200;  // rows above which the linear program takes long
+// Bytes that an arc of a tree takes in the linear program, with a path of a few links (PackedArc).
 constexpr int64_t kBytesPerArc = 48;
-constexpr int64_t kMovesPerRow = 1500;  // work of one row of the linear program, in moves
-// Work for each pair of members if latency is most of the time: every message is then simulated.
+constexpr int64_t kMovesPerRow = 1500;  // work of one row of the linear program, in moves (cost_model.h)
+// Work for each pair of members, in moves. It counts if latency is more than half of the bound, because every
+// message is then simulated.
 constexpr int64_t kMovesPerShortMessage = 3;
-// Guess of time ÷ bound in the blocking model for given chunks: each step waits for the step before.
+// Estimate of time ÷ bound in the blocking model for given chunks: each step waits for the step before.
 constexpr double kBlockingTrees = 2;
 // For a broadcast or reduce, packed trees are tried if whole trees take more than this multiple of the bound.
 constexpr double kFarRooted = 1.1;
 constexpr NearEnough kNearEnough[] = {{2 * kLongProgram, 1.3}, {kLongProgram, 1.1}, {0, 1.01}};
 
-// Growing a broadcast's trees on tori of 8,192 and 32,768 ranks takes 2 to 3 moves for each tree and link.
-constexpr int64_t kMovesPerTest = 3;
+// Work of growing a broadcast's trees for each tree and link, in moves; measured 2 to 3 on tori of 8,192 and
+// 32,768 ranks.
+constexpr int64_t kMovesPerTreeLink = 3;
 
 std::optional<SymmetryGroup> SymmetryOf(const SynthesisRequest& request) {
   if (!MayUseSymmetry(*request.topology, *request.collective)) return std::nullopt;
   return FindTranslations(*request.topology);
 }
 
-// Returns the rows of the linear program: the links and roots that differ. Its time depends on the rows.
+// Returns the rows of the linear program of packed trees: the links and members that symmetry does not make
+// alike. The time of the program depends on its rows.
 int64_t RowsOf(const SynthesisRequest& request) {
   const std::optional<SymmetryGroup> group = SymmetryOf(request);
   return group ? NumRows(*group) : NumRows(request);
 }
 
-// Returns the operations that whole trees of all ranks take at least: each rank may be in their middle.
+// Returns the fewest operations (cost_model.h) that packing whole trees takes. A search from each rank looks
+// at all links, to find the middle of the machine, where trees get their roots.
 int64_t WholeTreesOperations(const SynthesisRequest& request) {
   return int64_t{request.topology->num_ranks()} * request.topology->num_links();
 }
@@ -104,11 +108,12 @@ bool IsNear(const SynthesisRequest& request, const Bound& known, const Synthesis
   const StatusOr<Bound> exact = LowerBound(*request.topology, *request.collective, request.size_bytes,
                                            request.model, BoundEffort::kExact);
   if (!exact.ok()) return false;
-  // If latency is most of the time, a better rate does not help.
+  // If latency is more than half of the bound, a better rate does not help.
   return is_within(*exact) || (rows > kLongProgram && 2 * exact->latency_ps > exact->bound_ps);
 }
 
-// Returns whether no trees are better, and no reduce_scatter followed by an allgather is faster.
+// Returns whether packed trees cannot win: none has a higher rate (HasEvenCables), and a reduce_scatter and
+// then an allgather, each at its bound, take as long or longer.
 bool IsBetterThanApart(const SynthesisRequest& request, const Synthesis& made) {
   return HasEvenCables(request) && static_cast<double>(made.simulation->time_ps) <= 2 * AllgatherPs(request);
 }
@@ -139,14 +144,14 @@ Status Serves(const SynthesisRequest& request) {
   return OkStatus();
 }
 
-// The work and the memory of linear programs of packed trees.
+// The work, in moves (cost_model.h), and the memory of the linear programs of packed trees.
 struct PackingCost {
   int64_t work = 0, bytes = 0;
 };
 
-// A program needs about a round for each row. In a round every root grows a tree over the links with a queue,
-// and all trees are kept. Sums and copies of an allreduce have a program each; pairs of both may have
-// another.
+// Returns the estimated cost. A linear program takes about a round for each row. In a round, every root grows
+// a tree over all links with a priority queue, and all trees are kept. An allreduce has one program for sums
+// and one for copies. With uneven cables it may have a program of pairs, which grows two trees for each root.
 PackingCost PackingCostOf(const SynthesisRequest& request, int64_t rows, int64_t roots) {
   const int64_t programs = request.collective->kind() != CollectiveKind::kAllreduce ? 1
                            : HasEvenCables(request)                                 ? 2
@@ -158,8 +163,8 @@ PackingCost PackingCostOf(const SynthesisRequest& request, int64_t rows, int64_t
           trees * request.collective->num_members() * kBytesPerArc};
 }
 
-// Estimates the time and the work of a plan. Whole trees for one part need no linear program. Trees for a
-// given number of chunks are packed without symmetry.
+// Estimates the time and the work of a plan. A collective of one part is mostly planned with whole trees,
+// which need no linear program. Trees for a given number of chunks are packed without symmetry.
 StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
   const Topology& topology = *request.topology;
@@ -167,7 +172,8 @@ StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   const bool gpus_alone = NeedsGpusAlone(request).ok();
   if (const std::optional<Rank> root = request.collective->spec().root) {
     if (gpus_alone)
-      offer.work = kMovesPerTest * topology.num_links() * std::ssize(topology.Out(topology.NodeOf(*root)));
+      offer.work =
+          kMovesPerTreeLink * topology.num_links() * std::ssize(topology.Out(topology.NodeOf(*root)));
     return offer;
   }
   if (request.limits.chunks && request.model == TimeModel::kBlocking) offer.time_ps *= kBlockingTrees;
@@ -189,12 +195,12 @@ StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   int64_t rows = group ? NumRows(*group) : NumRows(request);
   if (rows > kMostRows) {
     if (const std::optional<int64_t> folded = FoldedRows(request)) {
-      // Unfolded trees take many different paths, so that a program of them has hundreds of threadblocks: it
-      // took fifty times the bound where other engines' programs took three times.
+      // Unfolded trees take many different paths, so their program has hundreds of threadblocks. Such a
+      // program took fifty times the bound where other engines' programs took three times.
       if (request.programs_decide)
         return LimitReached("forest: trees between folded hosts make no fast program; hint: --engine=forest");
       rows = *folded;
-      transfers = members * members;  // each is unfolded and simulated
+      transfers = members * members;  // every transfer is unfolded and simulated
     }
   }
   offer.work = std::max(offer.work, rows * kMovesPerRow + transfers);
@@ -238,28 +244,29 @@ StatusOr<Synthesis> MakePlan(const SynthesisRequest& request) {
     return RootedPlan(request, bound, budget);
   if (kind != CollectiveKind::kAllreduce && kind != CollectiveKind::kBarrier)
     return PackAndCut(request, bound, budget);
-  // Whole trees need not have roots at all ranks, which helps if some ranks have less bandwidth.
+  // Whole trees need not have roots at all ranks. That helps if some ranks have less bandwidth.
   if (request.IsPassedOver("spanning") && !request.limits.chunks && kind == CollectiveKind::kAllreduce)
     return PackAndCut(request, bound, budget);
   std::optional<StatusOr<Synthesis>> packed;
-  // Where whole trees take long, packed trees with symmetry are tried first: they take one rank's work.
+  // If whole trees take long, packed trees with symmetry are tried first. Their work is that of one rank of
+  // each orbit.
   if (kind == CollectiveKind::kAllreduce && !request.limits.chunks &&
       MayUseSymmetry(*request.topology, *request.collective) &&
       WholeTreesOperations(request) > kOperationsPerMove * kManyTransfers) {
     packed = PackAndCut(request, bound, budget);
     if (packed->ok() && IsNear(request, bound, **packed)) return *std::move(packed);
   }
-  StatusOr<Synthesis> together = Simulated(request, bound, SynthesizeAllreduceTrees(request, budget));
+  StatusOr<Synthesis> whole = Simulated(request, bound, SynthesizeAllreduceTrees(request, budget));
   if (kind == CollectiveKind::kBarrier || request.limits.chunks ||
-      (together.ok() && (IsNear(request, bound, *together) || IsBetterThanApart(request, *together))) ||
+      (whole.ok() && (IsNear(request, bound, *whole) || IsBetterThanApart(request, *whole))) ||
       (NumRows(request) > kMostRows && !MayUseSymmetry(*request.topology, *request.collective) &&
        !FoldedRows(request)))
-    return together;
-  if (!together.ok()) return packed ? *std::move(packed) : PackAndCut(request, bound, budget);
-  const int64_t together_ps = together->simulation->time_ps;
+    return whole;
+  if (!whole.ok()) return packed ? *std::move(packed) : PackAndCut(request, bound, budget);
+  const int64_t whole_ps = whole->simulation->time_ps;
   StatusOr<Synthesis> apart =
-      packed ? *std::move(packed) : PackAndCut(request, bound, budget, static_cast<double>(together_ps));
-  return apart.ok() && apart->simulation->time_ps <= together_ps ? std::move(apart) : std::move(together);
+      packed ? *std::move(packed) : PackAndCut(request, bound, budget, static_cast<double>(whole_ps));
+  return apart.ok() && apart->simulation->time_ps <= whole_ps ? std::move(apart) : std::move(whole);
 }
 
 }  // namespace

@@ -28,16 +28,19 @@ namespace {
 constexpr int64_t kEqualWork = 2'000'000'000;  // the most links that the packing of equal trees looks at
 constexpr int32_t kExactRounds = 400;          // rounds of the linear program with the cheapest trees
 constexpr int32_t kHeldRounds = 40;            // rounds of the linear program that weighs held links
-constexpr double kShortest = 1e3;              // price of the shortest latency, in bytes on the slowest link
-constexpr int64_t kLatencyCounts = 100;        // latency counts if it is more than the bound ÷ this number
-constexpr int64_t kLeastTurnBytes = 4 << 10;   // the least piece of a tree of which twins take turns
-// The least bytes of a chunk. A program waits for each chunk; the simulation of a schedule does not.
-constexpr int64_t kLeastChunkBytes = 64 << 10;  // of pairs in more than kFewWaves waves
+// The price of the shortest latency of a link, as a multiple of the slowest link's time for a byte. It is so
+// high that latency decides.
+constexpr double kShortest = 1e3;
+constexpr int64_t kLatencyCounts = 100;       // latency counts if it is more than the bound ÷ this number
+constexpr int64_t kLeastTurnBytes = 4 << 10;  // the least bytes of the pieces in which twins take turns
+// The least bytes of a chunk of pairs in more than kFewWaves waves. A program waits for each chunk; the
+// simulation of a schedule does not.
+constexpr int64_t kLeastChunkBytes = 64 << 10;
 
 int64_t BytesOf(const Task& task) { return std::max<int64_t>(1, task.sizes.size_bytes()); }
 
-// Returns a price of latency so high that trees consist of shortest paths. Each rank by itself takes the
-// cheapest of its shortest paths.
+// Returns a price of latency so high that trees consist of shortest paths. Among its shortest paths, each
+// rank takes the cheapest.
 double ShortestFirst(const Topology& topology) {
   int64_t slowest = std::numeric_limits<int64_t>::max(), shortest_ps = slowest;
   for (const Link& link : topology.spec().links) {
@@ -132,7 +135,7 @@ void Measure(const Task& task, Candidate& candidate) {
 }
 
 // Solves the problem and stores the packing in `last`. If `aim` weighs held links, starts with the trees of
-// the former `last`, provided that it took at least kHeldRounds rounds.
+// the packing that `last` held before, provided that it took at least kHeldRounds rounds.
 const FractionalPacking& PackAfter(PackingProblem problem, const PackingAim& aim, FractionalPacking& last) {
   if (aim.blocking_weight > 0 && last.rounds >= kHeldRounds && !last.trees.empty()) problem.start = &last;
   last = PackTrees(problem);

@@ -1,6 +1,7 @@
 // Makes packings of one request: trees that are ready to be cut into waves. A packing comes from a linear
-// program of trees, from a linear program of pairs of trees, or consists of a given number of equal trees.
-// Input: a Task, which holds the request and the data that all its packings share. Output: Candidates.
+// program of trees, or from a linear program of pairs (a tree of sums and a tree of copies), or consists of a
+// given number of equal trees. Input: a Task, which holds the request and the data that all its packings
+// share. Output: Candidates.
 #pragma once
 
 #include <cstdint>
@@ -71,10 +72,10 @@ struct Candidate {
 struct PackingAim {
   // Weight of latency against bytes. Absent: only trees of shortest paths, and among them the cheapest.
   std::optional<double> latency_weight;
-  // Weight of the time for which links are held (synth/common/blocked_links.h). Above 0 only the cheapest
+  // Weight of the time for which links are held (synth/common/blocked_links.h). Above 0, only the cheapest
   // trees are used, which takes longer.
   double blocking_weight = 0;
-  bool exact = false;  // use the cheapest trees if cheap trees miss the rate: takes longer
+  bool exact = false;  // use the cheapest trees if cheap trees miss the best rate; takes longer
 };
 
 // The last packing of each kind for a task. A packing that weighs held links has few rounds, and alone would
@@ -87,7 +88,8 @@ struct LastPackings {
 // Packs trees at the best rate. Replaces the packings in `last`. Errors: kLimit if the solver fails.
 StatusOr<Candidate> PackAtBestRate(const Task& task, const PackingAim& aim, LastPackings& last);
 
-// Packs pairs of trees for an allreduce. Replaces last.pairs. Errors: kLimit if the solver fails.
+// Packs pairs (a tree of sums and a tree of copies) for an allreduce. Replaces last.pairs. Errors: kLimit if
+// the solver fails.
 StatusOr<Candidate> PackPairs(const Task& task, const PackingAim& aim, LastPackings& last);
 
 // Packs `trees` trees of equal weight for each root, without symmetry. Errors: kLimit if the work runs out.

@@ -89,8 +89,8 @@ class Packer {
     }
   }
 
-  // Exchanges edges while some edge is too full. Returns true if one remains and no chain exists at any
-  // depth.
+  // Exchanges edges until no edge is too full, or the work or time is used up. Returns true if some edge
+  // stays too full because no chain exists at any depth.
   bool IsStuck() {
     while (true) {
       bool full = false;
@@ -130,7 +130,8 @@ class Packer {
     Tree changed;
   };
 
-  // Returns a breadth-first tree. Each parent is one edge nearer to the root, over the least full edge.
+  // Returns a breadth-first tree and adds it to the loads. Each node's parent is one edge nearer to the root,
+  // over the least full edge.
   Tree Balanced(int32_t root) {
     std::vector<int32_t> order;
     const std::vector<int32_t> distance = Distances(adjacency_, root, order);
@@ -273,12 +274,12 @@ class Packer {
   std::vector<int32_t> by_edge_, by_tree_, found_, top_, chain_, reach_;
 };
 
-// The most arcs that the search for central nodes looks at: about half a second. On larger graphs it looks at
-// fewer nodes, evenly spaced.
+// The most arcs that the search for central nodes looks at: about half a second. On larger graphs the search
+// looks at fewer nodes, evenly spaced.
 constexpr int64_t kCentralArcs = 1 << 26;
 
-// Returns the central nodes, whose farthest node is at most about a quarter farther than the least; nearest
-// first.
+// Returns the central nodes, the most central first. From a central node, the farthest node is at most about
+// a quarter farther away than from the most central node.
 std::vector<int32_t> CentralNodes(const Adjacency& adjacency) {
   const int64_t nodes = static_cast<int64_t>(adjacency.size());
   const int64_t tried = std::clamp<int64_t>(kCentralArcs / std::ssize(adjacency.items), 1, nodes);

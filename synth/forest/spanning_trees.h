@@ -39,10 +39,11 @@ struct TreePackingLimits {
   // The exact number of trees. Absent: the least number that comes within kTreeTolerance of the bound, else
   // the best number up to a limit. The limit is 32,768 ÷ nodes, but at least 128 and at most 1,024.
   std::optional<int32_t> trees;
-  int64_t work = 300'000'000;          // steps of the searches; then the trees may overload some edges
-  std::function<bool()> stopped = {};  // asked before each search; true ends the search as used-up work does
+  // The most steps of the searches. If they are used up, the trees may overload some edges.
+  int64_t work = 300'000'000;
+  std::function<bool()> stopped = {};  // asked before each search; true has the effect of used-up work
 };
-inline constexpr double kTreeTolerance = 5e-4;
+inline constexpr double kTreeTolerance = 5e-4;  // a rate may miss the bound by this fraction
 
 // Packs spanning trees. No other packing of equally many trees has a higher rate, unless `work` or `stopped`
 // ends the search. Returns nullopt if the graph is not connected, has fewer than 2 nodes, or has capacities

@@ -22,7 +22,8 @@ namespace {
 // The properties in which links of two ranks are compared.
 using LinkKind = std::tuple<bool, int32_t, int64_t, int64_t, int64_t>;
 
-constexpr double kRoom = 16;  // each tree turns if its pieces average this many times the least
+// Each tree goes through all phases if its pieces average this multiple of the least piece.
+constexpr double kRoom = 16;
 
 }  // namespace
 

@@ -12,8 +12,9 @@
 namespace xccl::forest {
 namespace {
 
-// The power of its load that a link's price grows with. A high power keeps the fullest link low; with a low
-// one, short ways count as well. Loads and prices are in units of the aim.
+// The price of a link is about what a tree's use adds to this power of the link's load. A high power keeps
+// the load of the fullest link low; with a low power, short paths count as well. Loads and prices are in
+// units of LinkLoads::aim_s_per_byte.
 constexpr int32_t kPower = 4;
 
 }  // namespace
@@ -96,7 +97,7 @@ void Unfolder::Add(Rank from, Rank to, std::vector<LinkId> links) {
   made_.push_back({from, to, depth_[to.index()], std::move(links)});
 }
 
-// Grows a tree from `gpu` to all GPUs of its host.
+// Grows a tree from `gpu` to all GPUs of its host. Returns whether it reaches all of them.
 bool Unfolder::Enter(Rank gpu, int32_t depth) {
   Inside& inside = inside_[folded_.host_of_rank[gpu.index()].index()];
   depth_[gpu.index()] = depth;
@@ -115,7 +116,7 @@ bool Unfolder::Enter(Rank gpu, int32_t depth) {
   return tree.arcs.size() + 1 == inside.rank.size();
 }
 
-// Sets the label of a node if it is the cheapest one of this search.
+// Sets the label of a node unless the present search has set a cheaper label there.
 void Unfolder::Offer(NodeId node, const Label& label) {
   Label& known = label_[node.index()];
   if (known.round == round_ && known.price <= label.price) return;
@@ -133,7 +134,7 @@ void Unfolder::LeaveTo(Rank host, NodeId place) {
     const double cable = PriceOf(port.cable);
     for (size_t g = 0; g < port.gpus.size(); ++g) {
       const int32_t depth = depth_[machine_.RankOf(port.gpus[g].gpu)->index()];
-      // Data that has come a longer way leaves later: by about as much as the way to the cable takes.
+      // A GPU that is deeper in the tree has the data later, by about the cable's latency for each arc.
       const double later = depth * machine_.link(port.cable).latency_ps * loads_.latency_s_per_byte_ps *
                            share_ / loads_.aim_s_per_byte;
       Offer(
@@ -159,7 +160,8 @@ void Unfolder::GoOnTo(NodeId place) {
   }
 }
 
-// Adds the arc on its cheapest way, and then the tree inside the host that it enters.
+// Adds the arc over its cheapest path, and then the tree inside the host that it enters. Returns false if
+// there is no path. An arc of two places crosses one cable, which is a port of both hosts.
 bool Unfolder::Cross(const HostArc& arc) {
   const Rank from = *folded_.topology.RankOf(arc.front()), to = *folded_.topology.RankOf(arc.back());
   LeaveTo(from, arc[1]);

@@ -1,7 +1,7 @@
 // Turns trees between hosts (synth/forest/folded_hosts.h) into trees between the ranks of the machine. A tree
-// enters a host at one GPU, spreads inside, and leaves from the GPU whose cable is the least loaded. So the
-// trees of a packing share the cables of a host, and the parallel paths between two switches, in proportion
-// to their rates, also where rates or numbers of cables differ from host to host.
+// enters a host at one GPU, spreads inside, and leaves from the GPU whose cable is the least loaded. The
+// trees of a packing then share the cables of a host, and the parallel paths between two switches, in
+// proportion to the rates of cables and paths. Rates and numbers of cables may differ from host to host.
 //
 // Source of the prices: the price of a link grows with a power of its load, as in online routing of virtual
 // circuits (Aspnes, Azar, Fiat, Plotkin and Waarts, 1997).
@@ -29,8 +29,8 @@ struct UnfoldedArc {
   std::vector<LinkId> links;  // from `from` to `to`, through no other GPU
 };
 
-// The loads that all trees put on the links of a machine. Unfolders of a machine and of its reverse share
-// them.
+// The loads that all trees put on the links of a machine. The unfolders of a machine and of its reverse share
+// one LinkLoads.
 struct LinkLoads {
   std::vector<double> s_per_byte;    // by link: seconds for each byte of the collective
   double aim_s_per_byte = 0;         // the load that the busiest link will have if the trees are dealt evenly
@@ -39,8 +39,8 @@ struct LinkLoads {
 
 class Unfolder {
  public:
-  // `machine` is the machine or its reverse, which `folded` is the folded form of. All three must outlive the
-  // unfolder.
+  // `machine` is the machine or its reverse, and `folded` is the folded form of one of the two. All three
+  // arguments must outlive the unfolder.
   Unfolder(const Topology& machine, const FoldedHosts& folded, LinkLoads& loads);
 
   // Unfolds one tree that carries `share` of all bytes from `root` to all ranks, and adds it to the loads.
@@ -67,8 +67,8 @@ class Unfolder {
     double price = 0;
     int64_t round = 0;  // the search that set the label
     LinkId via;
-    const Port* port = nullptr;  // where the path leaves the host, and from which of the port's GPUs
-    size_t gpu = 0;
+    const Port* port = nullptr;  // the port at which the path leaves the host
+    size_t gpu = 0;              // index of the GPU in the port at which the path begins
   };
 
   void AddInside(Rank host);
@@ -87,9 +87,9 @@ class Unfolder {
   std::vector<std::vector<Port>> out_, in_;  // by host
   std::deque<Inside> inside_;                // by host
   std::vector<Label> label_;                 // by node
-  std::vector<NodeId> reached_;              // by the search that is under way, at its present place
+  std::vector<NodeId> reached_;              // the nodes of the last place that the present search reached
   int64_t round_ = 0;
-  // The tree that is unfolded.
+  // State of the tree that is being unfolded.
   double share_ = 0;
   std::vector<int32_t> depth_;  // by rank; -1: not in the tree
   std::vector<UnfoldedArc> made_;

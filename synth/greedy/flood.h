@@ -55,8 +55,8 @@ class Flood {
  public:
   explicit Flood(const CopyProblem& problem);
   // Returns true if every need is met before the policy's deadline. Returns false after `most_work` units of
-  // work, because ranks that search a large fabric again and again take very long. Cost: moves × (words of a
-  // row × links into a rank); for moves through switches, × links of a switch.
+  // work (see work()), because ranks that search a large fabric again and again take very long. Cost: moves ×
+  // (words of a row × links into a rank); for moves through switches, × links of a switch.
   bool Run(const FloodPolicy& policy, int64_t most_work = INT64_MAX);
 
   // The results of the last run.
@@ -136,8 +136,8 @@ class Flood {
   int64_t now_ps_ = 0, time_ps_ = 0, work_ = 0, missing_ = 0;
   BitTable has_, has_or_coming_, group_has_;
   std::vector<int32_t> copies_;  // by chunk: ranks that have the chunk or are being sent it
-  std::vector<int32_t>
-      group_copies_;  // by (group, chunk): ranks of the group that have it or are being sent it
+  // By (group, chunk): ranks of the group that have the chunk or are being sent it.
+  std::vector<int32_t> group_copies_;
   // By rank × chunk: step of the message that brings the chunk; -1 if the rank had it or still lacks it.
   std::vector<int32_t> arrival_step_;
   std::vector<int64_t> free_ps_;
@@ -147,8 +147,8 @@ class Flood {
   EventQueue queue_;
   std::vector<Event> batch_;
   Marks destinations_, sources_;
-  std::vector<char> starved_;  // by rank: has an idle uplink and nothing to send
-  std::vector<int32_t> rotation_;
+  std::vector<char> starved_;      // by rank: has an idle uplink and nothing to send
+  std::vector<int32_t> rotation_;  // by link: where the next search behind the link goes on; -1: none yet
   std::vector<uint64_t> scratch_;
   // paths_ lists single links first, then paths through switches. visits_ is the search for a switch path.
   PathTable paths_;

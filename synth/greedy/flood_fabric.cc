@@ -26,8 +26,8 @@ void Flood::ServeSource(int32_t rank) {
 }
 
 // Sends one message from the rank over the uplink to the first receiver that the search finds. Returns false
-// if there is no receiver. `crosses`: true: only ranks of other groups receive; false: only ranks of the
-// sender's group; absent: all ranks.
+// if there is no receiver. If `crosses` is true, only ranks of other groups receive; if false, only ranks of
+// the sender's group; if absent, all ranks.
 bool Flood::SearchFabric(int32_t rank, LinkId uplink, std::optional<bool> crosses) {
   const int64_t bytes = std::max<int64_t>(common_bytes_, 0);
   const bool blocking = problem_.model == TimeModel::kBlocking;
@@ -46,7 +46,7 @@ bool Flood::SearchFabric(int32_t rank, LinkId uplink, std::optional<bool> crosse
     const Visit visit = visits_[v];
     const std::span<const LinkId> out = topology_.Out(visit.node);
     int32_t& turn = rotation_[(v == 0 ? uplink : visit.link).index()];
-    // The first search starts behind the rank itself, so that all sources together form a permutation.
+    // The first search starts behind the rank itself, so that sources begin with different receivers.
     if (turn < 0) {
       turn = 0;
       for (size_t i = 0; i < out.size(); ++i)

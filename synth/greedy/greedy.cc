@@ -35,13 +35,15 @@ using greedy::SearchResult;
 using Method = decltype(greedy::FindFlood);
 
 constexpr std::string_view kName = "greedy";
-// The work of a search: the table words and links that it looks at. The default takes about 0.1 seconds.
+// The work of a search is the number of table words and links that it looks at. The default takes about 0.1
+// s.
 constexpr int64_t kDefaultWork = 12'000'000;
-constexpr int64_t kWorkPerMove = 60;  // estimated work of a candidate for each of its moves
-// The time of a search ÷ the time to write down the moves that it finds.
+constexpr int64_t kWorkPerMove = 60;  // estimated work of a candidate for each transfer of one of its chunks
+// The work of an offer for each transfer of one chunk, in moves (synth/common/cost_model.h). Above 1, because
+// a search takes longer than writing down and simulating the transfers that it finds.
 constexpr int64_t kSearchPerMove = 3;
-// A flood gives up after this multiple of the work left, or of its moves' estimated work if that is larger.
-// Its ranks are then searching a large fabric in vain.
+// A flood gives up after this multiple of the work left, or of its transfers' estimated work if that is
+// larger. Its ranks are then searching a large fabric in vain.
 constexpr int64_t kMostOfARun = 4;
 // Up to this number of members, the estimate of work ignores distances. Above it, MeanDistance starts from at
 // most this number of members.
@@ -50,8 +52,8 @@ constexpr int32_t kFewRanks = 64;
 constexpr double kDepthWeights[] = {0.4, 1};
 constexpr int32_t kMostChunks = 512;  // chunks a part, unless the request gives their number
 
-// Estimates the moves of all chunks: the ranks that hold each chunk afterwards and, for sums, before. All
-// chunks of a predefined collective have equally many moves, so one chunk is counted.
+// Estimates the transfers of all chunks, each of one chunk: the ranks that hold the chunk afterwards and, for
+// sums, before. All chunks of a predefined collective have equally many transfers, so one chunk is counted.
 int64_t MovesOf(const Collective& collective) {
   const int64_t chunks = collective.num_chunks();
   const int64_t alike = collective.kind() == CollectiveKind::kCustom ? 1 : chunks;
@@ -67,8 +69,8 @@ int64_t MovesOf(const Collective& collective) {
   return std::max<int64_t>(moves * alike, 1);
 }
 
-// Returns the least number of chunks a part. If members share the sums of one part, every member then makes
-// the sum of one chunk.
+// Returns the least number of chunks a part. If all members need the sums of one part, every member then
+// makes the sum of one chunk.
 int64_t ChunksInTurn(const Collective& collective) {
   const bool in_turn =
       collective.num_parts() == 1 && collective.Reduces() && collective.kind() != CollectiveKind::kReduce;
@@ -115,7 +117,7 @@ class CandidateSearch {
       if (better) Consider(start.collective, *std::move(better));
     }
     left_ /= 4;
-    // A search cannot be stopped once it has begun, so its work must be left.
+    // A search cannot be stopped once it has begun, so it begins only if there is enough work left.
     const bool fits = MovesOf(start.collective) * kWorkPerMove <= left_;
     if (fits && (phases.has_gather || phases.has_spread)) TryMethods(start.collective, phases);
     return OkStatus();
@@ -290,9 +292,9 @@ double MeanDistance(const RankGraph& graph, std::span<const Rank> members) {
   return static_cast<double>(hops) / static_cast<double>(pairs);
 }
 
-// Estimates the work of the request in moves of a chunk. On large machines the work grows with the neighbours
-// of a rank, because a search looks at all of them. It also grows with distances if parts are not copied,
-// because a part then moves hop by hop.
+// Estimates the work of the request in moves (synth/common/cost_model.h). On large machines the work grows
+// with the neighbours of a rank, because a search looks at all of them. It also grows with distances if every
+// part goes to one rank, because a part then moves hop by hop.
 int64_t WorkOf(const SynthesisRequest& request) {
   const Collective& collective = *request.collective;
   const int64_t moves =

@@ -100,6 +100,8 @@ class Improver {
     std::vector<int32_t> ready;  // transfers, each after the transfers that it waits for
     int64_t time_ps = 0;
   };
+  // The transfers that wait for one transfer: the next on its link, and a list of the transfers that send its
+  // chunk on. `waits` is the number of transfers for which the one transfer itself still waits.
   struct Following {
     int32_t next, waits, first_child, sibling;
   };
@@ -182,7 +184,7 @@ class Improver {
   // Draws a change of a late transfer, or of a transfer that the late one waits for. The change is a move to
   // another link into its rank, or to an earlier place on its own link.
   Change Draw() {
-    // A change that was undone counts as work twice.
+    // A change that is undone counts twice as work.
     if (taken_back_) work_ += static_cast<int64_t>(transfers_.size());
     taken_back_ = false;
     late_.clear();

@@ -14,7 +14,7 @@ struct SearchOptions {
   uint64_t seed = 0;
   double depth_weight = 0;        // see ChooseTrees in trees.h
   int64_t batch_bytes = 0;        // largest message of several chunks; 0: one chunk a message
-  int64_t work = 0;               // no further run starts after this work
+  int64_t work = 0;               // no further run starts after this work: table words and links looked at
   int64_t run_work = INT64_MAX;   // a flood gives up after this work
   bool one_round = false;         // each policy runs at most once
   int64_t improve_work = 0;       // budget of local search (improve.h) on the best flood
@@ -28,16 +28,17 @@ struct SearchResult {
 
 // Returns the best of several floods (flood.h). Returns nullopt if the first flood does not deliver
 // everything: floods do not pass through ranks that need nothing, and a flood may give up. Adds the work done
-// to `work` in either case.
+// to `work` in both cases.
 std::optional<SearchResult> FindFlood(const CopyProblem& problem, const SearchOptions& options,
                                       int64_t& work);
 
-// Returns the schedule of trees (trees.h) that list scheduling orders (list.h). Returns nullopt if the trees
-// do not reach every needer. Adds the work done to `work`. Uses seed, depth_weight and batch_bytes.
+// Chooses trees (trees.h), orders their transfers by list scheduling (list.h), and returns the schedule.
+// Returns nullopt if the trees miss a rank that needs a chunk. Adds the work done to `work`. Uses seed,
+// depth_weight and batch_bytes.
 std::optional<SearchResult> FindTrees(const CopyProblem& problem, const SearchOptions& options,
                                       int64_t& work);
 
-// Returns true if flooding is worth a try, because most chunks go to most ranks.
+// Returns whether flooding is worth a try, because most chunks go to most ranks.
 bool Floods(const CopyProblem& problem);
 
 }  // namespace xccl::greedy
