@@ -64,7 +64,8 @@ class WorstCopies {
         uncopied_(topology.num_nodes(), FromOthers(arcs_, copies_)),
         bytes_(std::move(bytes)),
         is_sum_(is_sum),
-        work_of_pass_(topology.num_ranks() >= kLargeMachine ? topology.num_nodes() + topology.num_links() : 0),
+        work_of_pass_(topology.num_ranks() >= kLargeMachine ? topology.num_nodes() + topology.num_links()
+                                                            : 0),
         most_work_(most_work),
         from_(copies_.size()),
         reach_(copies_.size()) {

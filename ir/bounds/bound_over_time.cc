@@ -51,9 +51,9 @@ constexpr int32_t kShares = 1 << 18;
 // Work limits in arcs looked at: a second for kExact, a fraction of a second for kFast.
 constexpr int64_t kWork = 12'000'000;
 constexpr int64_t kFastWork = 6'000'000;
-// On a large machine (kLargeMachine) flows are searched only if the work is enough for so many searches of all
-// links, since one flow takes a search for each length of its paths. Otherwise the bound is that of distances
-// and of the links of both ends.
+// On a large machine (kLargeMachine) flows are searched only if the work is enough for so many searches of
+// all links, since one flow takes a search for each length of its paths. Otherwise the bound is that of
+// distances and of the links of both ends.
 constexpr int64_t kFewestSearches = 64;
 
 // The data that one rank must get from other ranks, or must give to them.

@@ -17,7 +17,6 @@
 #include "ir/lower/lower.h"
 
 #include <algorithm>
-#include <numeric>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -30,10 +29,10 @@
 #include "ir/lower/order.h"
 #include "ir/lower/segments.h"
 #include "ir/lower/threadblocks.h"
-#include "ir/tolerance.h"
 #include "ir/lower/verify_passes.h"
 #include "ir/machine_model.h"
 #include "ir/simulate/simulate_program.h"
+#include "ir/tolerance.h"
 #include "ir/translated.h"
 
 namespace xccl {
@@ -244,7 +243,8 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
 StatusOr<TimedProgram> LowerTimed(const Schedule& schedule, const Collective& collective,
                                   const Topology& topology, const LowerOptions& options) {
   // Passes on the schedule: symmetry is written out, and waves become one chunk.
-  const StatusOr<Schedule> expanded = Expand(schedule, collective, topology, kMostTransfers, options.deadline);
+  const StatusOr<Schedule> expanded =
+      Expand(schedule, collective, topology, kMostTransfers, options.deadline);
   if (!expanded.ok()) return Annotate(expanded.status(), "lower");
   const ChunkedSchedule own{*expanded, collective, topology};
   const std::optional<Folded> waves = options.fold ? FoldWaves(own.schedule, collective) : std::nullopt;

@@ -42,9 +42,9 @@ int64_t LeastTime(const Schedule& schedule, const Collective& collective, const 
 // become passes over one chunk, which takes far fewer instructions. They stay chunks only if the passes lose
 // time and a program in the schedule's own chunks is faster. Multicasts and in-switch reductions become
 // groups, unless a program of chains is faster. Requires a normalized schedule that verifies. Errors: kLimit
-// if the schedule has more than kMostTransfers transfers in plain form, or if the deadline passes before there
-// is any program; kInvalidInput if a Program cannot express the schedule; with verify_passes kBug, with the
-// pass and the violation.
+// if the schedule has more than kMostTransfers transfers in plain form, or if the deadline passes before
+// there is any program; kInvalidInput if a Program cannot express the schedule; with verify_passes kBug, with
+// the pass and the violation.
 StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective& collective,
                                      const Topology& topology, const LowerOptions& options = {});
 

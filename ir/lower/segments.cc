@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "base/units.h"
-#include "ir/tolerance.h"
 #include "ir/simulate/simulate_program.h"
 #include "ir/sizes.h"
+#include "ir/tolerance.h"
 #include "topologies/gpu_links.h"
 
 namespace xccl::lowering {

@@ -4,9 +4,9 @@
 
 #include "base/deadline.h"
 #include "ir/lower/testing/line.h"
-#include "ir/tolerance.h"
 #include "ir/machine_model.h"
 #include "ir/simulate/simulate_program.h"
+#include "ir/tolerance.h"
 
 namespace xccl::lowering {
 namespace {

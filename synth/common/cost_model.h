@@ -25,10 +25,11 @@ inline constexpr double kNear = 1.002;
 // operation of a search, such as one look at a link, takes about 10 ns.
 inline constexpr double kSecondsPerMove = 1.5e-6;
 inline constexpr int64_t kOperationsPerMove = 150;
-// Bytes of a move in a search, its simulation and its proof. Measured: an alltoall of 512 ranks on a mesh, 4.2
-// million moves, takes 116 each.
+// Bytes of a move in a search, its simulation and its proof. Measured: an alltoall of 512 ranks on a
+// mesh, 4.2 million moves, takes 116 each.
 inline constexpr double kBytesPerMove = 120;
-// Hops whose simulation takes as long as a move, at 0.3 us each. A hop of a graph of ranks takes as long to make.
+// Hops whose simulation takes as long as a move, at 0.3 us each. A hop of a graph of ranks takes as long to
+// make.
 inline constexpr int64_t kHopsPerMove = 5;
 
 // The most cells of a table of ranks × ranks or of ranks × chunks: 256 MiB at 4 bytes a cell.

@@ -12,8 +12,8 @@
 namespace xccl {
 
 // Returns whether a mean message of the plan costs more than its bytes on the slowest link that the plan
-// uses. For such a plan, auto may keep one of fewer messages that takes up to kToleratedRatio (ir/tolerance.h)
-// times as long.
+// uses. For such a plan, auto may keep one of fewer messages that takes up to kToleratedRatio
+// (ir/tolerance.h) times as long.
 bool HasShortMessages(const LinkUse& use);
 
 // An engine's plan, or the program of its plan.

@@ -39,7 +39,6 @@ namespace xccl {
 namespace {
 
 constexpr std::string_view kName = "rail-trees";
-constexpr int64_t kLeastSegment = kFineSegmentBytes;  // shorter pieces are not cut for pipelining
 // The number of growing waves of a tree. On eight lanes, of which the root's GPU has one, each wave may be a
 // fifth longer than the one before. The first of ten waves then has 4 % of the data, and more waves gain less
 // than 1 %.
@@ -108,7 +107,8 @@ StatusOr<std::shared_ptr<const Machine>> MachineOf(const SynthesisRequest& reque
 // long as the one before. If the plan is played backwards, waves grow and then shrink again, because the last
 // wave then makes the first sums.
 std::vector<double> WavesOf(double bytes, double growth, bool backwards, int64_t most) {
-  const auto count = static_cast<int32_t>(std::clamp(bytes / kLeastSegment, 1.0, static_cast<double>(most)));
+  const auto count =
+      static_cast<int32_t>(std::clamp(bytes / kFineSegmentBytes, 1.0, static_cast<double>(most)));
   std::vector<double> waves;
   for (int32_t j = 0; j < count; ++j)
     waves.push_back(std::pow(growth, backwards ? std::min(j, count - 1 - j) : j));
@@ -138,7 +138,7 @@ class Shapes {
     const auto lane = static_cast<double>(cut.bandwidth_bytes_per_s);
     const double all = lane * cut.lanes / std::max(1.0, busiest), inside = machine_.inside_bytes_per_s;
     const double first = bytes_ * shape.waves[0] / cut.lanes;  // bytes of the first chunk
-    const double segment = std::min(first, static_cast<double>(kLeastSegment));
+    const double segment = std::min(first, static_cast<double>(kFineSegmentBytes));
     const double starts_late_s = Seconds(first, inside) * (cut.lanes - 1) / 2;
     return 1e12 * (Seconds(bytes_, std::min(all, inside)) + starts_late_s) +
            levels * (machine_.cross_ps + machine_.inside_ps + 2e12 * Seconds(segment, lane) + TurnsPs(shape));
@@ -210,7 +210,7 @@ class Shapes {
         static_cast<double>(std::max<int64_t>(kWaves, kMostTransfers / 2 / (int64_t{cut.lanes} * members_)));
     const double wanted = levels * (turns - 1) / kTurns;
     const auto count =
-        static_cast<size_t>(std::clamp(bytes_ / cut.lanes / kLeastSegment, 1.0, std::min(most, wanted)));
+        static_cast<size_t>(std::clamp(bytes_ / cut.lanes / kFineSegmentBytes, 1.0, std::min(most, wanted)));
     return std::vector<double>(count, 1.0 / static_cast<double>(count));
   }
 
@@ -219,7 +219,7 @@ class Shapes {
     const double piece = bytes_ / trees;
     if (trees > 1 && piece < kLeastPieceBytes) return;
     const double lane = static_cast<double>(cut.bandwidth_bytes_per_s);
-    const double segment = std::min(piece, static_cast<double>(kLeastSegment));
+    const double segment = std::min(piece, static_cast<double>(kFineSegmentBytes));
     for (int32_t levels = 1, before = hosts_;; ++levels) {
       shape.fanout = static_cast<int32_t>(std::ceil(std::pow(hosts_ - 1.0, 1.0 / levels) - kRounding));
       if (levels > 1 && shape.fanout >= before) break;  // more levels save no sends

@@ -19,9 +19,11 @@
 namespace xccl::replan {
 
 // Values of Place::next for ranks without an edge.
-inline constexpr int32_t kAbsent = -1;  // the rank is not in the tree
-inline constexpr int32_t kRoot = -2;
-inline constexpr int32_t kCutOff = -3;  // the edge is gone and is to be joined again
+enum : int32_t {
+  kAbsent = -1,  // the rank is not in the tree
+  kRoot = -2,
+  kCutOff = -3,  // the edge is gone and is to be joined again
+};
 
 struct Place {
   int32_t next = kAbsent;  // the next rank towards the root
