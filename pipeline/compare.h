@@ -104,9 +104,10 @@ size_t LongestSizeOf(const std::vector<int64_t>& sizes);
 // Called after each size with the rows of this size only. An error ends the comparison.
 using OnSize = std::function<Status(const Comparison& of_size)>;
 
-// Plans every size by MakePlan with each engine that EnginesToCompare chooses. If the options have a machine,
-// the time of a plan, also of `others`, is that of its program; otherwise that of its schedule on ideal
-// links. Leaves out sizes after the deadline. Errors: the engines' reasons, or kLimit, if there are no rows.
+// Plans every size by MakePlan with each engine that EnginesToCompare chooses. With a machine model
+// (OnMachineOf), plans and their `others` are timed as programs; otherwise as schedules, by the bandwidths
+// and latencies of links alone. Leaves out sizes after the deadline. Errors: the engines' reasons, or kLimit,
+// if there are no rows.
 StatusOr<Comparison> Compare(const Topology& topology, const Collective& collective,
                              const std::vector<std::string>& engines, const std::vector<int64_t>& sizes,
                              const PlanOptions& options, const OnSize& on_size = {},

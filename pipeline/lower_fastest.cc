@@ -34,8 +34,8 @@
 namespace xccl {
 namespace {
 
-// A schedule of more transfers is long: with a machine model, its program takes seconds. One long schedule of
-// an engine is lowered, because the programs of its variations differ little.
+// A schedule of more transfers is long: with a machine model, lowering takes seconds. Only one long schedule
+// of each engine is lowered, because the programs of its variations differ little.
 constexpr int64_t kLong = kManyTransfers / 30;
 // The most transfers of a small schedule, which is lowered in milliseconds. Without a machine model, a small
 // schedule is lowered even if it takes longer than the best program, because the passes of its program may

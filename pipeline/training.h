@@ -40,12 +40,12 @@ struct TrainingPlan {
   std::vector<PlannedLine> lines;
 };
 
-// Plans each line. The line of experts becomes two lines, dispatch and combine, if its rows fit an expert
-// plan; otherwise it is planned as an alltoall. If `book` is not empty, also writes a plan book to this
-// directory, which is created if missing. For the book, the first group of each line is planned alone, on the
-// submachine of its members, and lowered. A group that needs relays gets no plan in the book. If several
-// lines have the same collective, number of ranks and size, the index lists only the first. The index lists
-// no plans of experts.
+// Plans each line. The line of experts becomes two lines, dispatch and combine, if its sizes fit an expert
+// plan (FitsExpertPlan); otherwise it is planned as an alltoall. If `book` is not empty, also writes a plan
+// book to this directory, which is created if missing. For the book, the first group of each line is planned
+// alone, on the submachine of its members, and lowered. A group that needs relays gets no plan in the book.
+// If several lines have the same collective, number of ranks and size, the index lists only the first. The
+// index lists no plans of experts.
 StatusOr<TrainingPlan> PlanTraining(const Topology& topology, const TrainingJob& job,
                                     const PlanOptions& options, const std::string& book);
 

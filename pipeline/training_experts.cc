@@ -55,7 +55,7 @@ std::vector<int64_t> LoadOf(const ExpertPlan& plan, const std::vector<int64_t>& 
   return load;
 }
 
-// Returns the plan on links with only its group's part of the bandwidth: that of its load (`own`) in the load
+// Returns the plan with every link's bandwidth cut to its group's share: the group's load (`own`) ÷ the load
 // of all groups (`all`).
 StatusOr<ExpertPlan> Narrowed(ExpertPlan plan, const Submachine& alone, const std::vector<int64_t>& own,
                               const std::vector<int64_t>& all) {

@@ -142,7 +142,8 @@ const FractionalPacking& PackAfter(PackingProblem problem, const PackingAim& aim
   return last;
 }
 
-// Packs trees on `topology`. Raises candidate.rate_ps to the time of these trees, and sets candidate.note.
+// Packs trees on `topology`. Raises candidate.rate_ps to the time of these trees, or of an allreduce to twice
+// that time. Sets candidate.note.
 StatusOr<PackedTrees> PackOn(const Task& task, const Topology& topology, Direction flow,
                              const PackingAim& aim, FractionalPacking& last, Candidate& candidate) {
   const PackingProblem problem = ProblemOn(task, topology, flow, aim);

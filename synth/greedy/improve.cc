@@ -2,9 +2,12 @@
 // 1. A transfer starts once its chunk is at the link's tail and the link's previous transfer has ended.
 // 2. Lateness is the sum, over all arrivals, of the time after an aim. The aim is a little below the best
 //    time, so that many small gains together lead to a shorter plan.
-// 3. Each change takes a late transfer, or a transfer that causes its lateness (Draw). The change moves the
-//    transfer to another link into its rank, or forwards on its own link (Apply).
-// 4. A change that raises the lateness stays with a small probability. Any other change stays.
+// 3. Each change takes a late transfer, or one that it waited for (Draw), and moves it to another link into
+// its
+//    rank, or to an earlier place on its own link (Apply).
+// 4. A change that raises the lateness stays with a probability that falls with the rise and with the work
+// done.
+//    Any other possible change stays.
 // 5. A plan that is faster than the best plan is kept and sets a new aim (Keep, Aim).
 // Cost: each change times all transfers.
 #include "synth/greedy/improve.h"

@@ -63,7 +63,7 @@ struct TrainingLine {
   int64_t count = 1;  // times per step
 };
 // Returns the lines of one step. Leaves out groups of one rank, because they move nothing. Errors: kUsage for
-// sizes out of range, and the errors of LayoutOf.
+// sizes or counts out of range, and the errors of LayoutOf.
 StatusOr<std::vector<TrainingLine>> TrainingLines(const TrainingJob& job, int64_t ranks);
 
 }  // namespace xccl

@@ -171,7 +171,7 @@ bool FabricRoutes::Exchange(Middle old, NodeId node, bool is_up) {
   return false;
 }
 
-// Moves a stream off the link if that makes the link less busy. Returns whether a stream has moved.
+// Moves a stream off the link by a chain of exchanges (Exchange). Returns whether any such chain ends.
 bool FabricRoutes::Relieve(LinkId link) {
   const std::vector<size_t> users = users_[link.index()];
   for (size_t stream : users) {

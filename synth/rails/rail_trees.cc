@@ -315,8 +315,8 @@ StatusOr<Synthesis> PlanOf(const Routed& routed, const Machine& machine, const S
 }
 
 // Returns the first shape with its trees, or a later shape of disjoint trees on other lanes if that is
-// faster. Shapes come in the order of their times on links that no streams share. Sharing only makes a shape
-// slower, so the search ends at a shape whose time is not below the best.
+// faster. Shapes come in the order of their times on links that no streams share. Sharing seldom makes a
+// shape faster, so the search ends at a shape whose time is not below the best.
 StatusOr<Routed> BestOf(const Machine& machine, const std::vector<Shape>& shapes,
                         const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(Routed best, RoutedTrees(shapes.front(), machine, request));

@@ -22,9 +22,9 @@ struct HostTrees {
 };
 
 // Returns as many spanning trees as lanes. On one lane, no two edges leave a host and no two enter a host. A
-// host other than the root has children in one tree only. If lanes do not divide the number of hosts but the
-// root, the last few hosts have children in several trees. The depth is log_lanes(hosts) plus a constant.
-// Cost: about hosts × lanes. Requires: hosts >= 2, lanes >= 2.
+// host other than the root has children in one tree only, except that the last (hosts - 1) mod lanes hosts
+// may have children in several. The depth is log_lanes(hosts) plus a constant. Cost: about hosts × lanes.
+// Requires: hosts >= 2, lanes >= 2.
 HostTrees DisjointTrees(int32_t hosts, int32_t lanes);
 
 // Returns trees as DisjointTrees does, but each tree enters each group of hosts once, and all trees together

@@ -26,8 +26,7 @@ namespace {
 
 // The least number of trees on the fullest link. One tree too many then costs at most 1/24 of a link's time.
 constexpr int64_t kFewTrees = 24;
-// The least number of chunks of a reduction that copies follow. n chunks keep a pipeline idle for 1/n of its
-// time.
+// The number of chunks to aim at if copies follow sums: a pipeline of n chunks is idle for 1/n of its time.
 constexpr int32_t kFewWaves = 8;
 
 // One chunk's transfers, as edges of ranks in its tree of sums (up) and its tree of copies (down).

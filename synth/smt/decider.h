@@ -59,8 +59,8 @@ enum class Form : uint8_t {
 
 class Decider {
  public:
-  // Makes a decider. The request and the engines must outlive it. The engines' plans are the witnesses.
-  // Limits of work and time count from this call on.
+  // Makes a decider. The request and the engines must outlive it. Plans of the engines with is_witness are
+  // the witnesses. The limit of work counts from this call on; the deadline is an absolute time.
   static StatusOr<std::unique_ptr<Decider>> Create(const SynthesisRequest& request,
                                                    std::span<const Engine> engines);
 

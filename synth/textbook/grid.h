@@ -28,9 +28,9 @@ struct Grid {
 // is a full mesh of 2 or 3 ranks.
 std::optional<Grid> DetectGrid(const RankGraph& graph);
 
-// Returns cycles through all vertices that share no edge, as many as the construction finds. A torus of k
-// dimensions has k cycles, which use every edge; a mesh has one. The result is empty if the grid is a line or
-// has no cycle through all vertices. A cycle lists every vertex once. Deterministic.
+// Returns edge-disjoint cycles through all vertices, as many as the construction finds. A torus of k
+// dimensions gives k, which use every edge; a mesh gives one. Returns none for a line, for a grid without
+// such a cycle, or if the search runs out of work. A cycle lists every vertex once. Deterministic.
 std::vector<std::vector<int32_t>> DisjointCycles(const Grid& grid);
 
 // Returns floor((n-1)/2) edge-disjoint cycles through all n vertices of a complete graph (Walecki's

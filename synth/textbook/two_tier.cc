@@ -20,7 +20,8 @@ namespace xccl {
 namespace {
 
 constexpr std::string_view kName = "hierarchical-alltoall";
-// A cut leaves pieces of at least a rail's load / kFinest, because each piece costs three messages.
+// A cut leaves pieces of at least the busiest NIC's load / kFinest, because each piece costs up to three
+// messages.
 constexpr int64_t kFinest = 128;
 
 // An amount of one part that goes over one rail.
