@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kExactWork = 1 << 22;  // instructions × passes that are simulated to the last
 constexpr int64_t kSteadyPasses = 16;    // passes, times instances, after which a steady state is looked for
-constexpr double kSteady = 0.001;        // two rates that differ by less are one
+constexpr double kSteady = 0.001;        // rates that differ by a smaller fraction count as equal
 
 // The number of passes as a real number, since the last may be shorter than the others.
 double RealPasses(const ProgramSetting& setting) {
