@@ -121,7 +121,7 @@ class Collective {
   Collective WithChunks(int32_t chunks) const;
   // Cuts part p into chunks of weights[p]. Requires: one non-empty list per part.
   Collective WithWeights(const std::vector<std::vector<int64_t>>& weights) const;
-  // As above, with the weights in two flat lists: the number of chunks of each part, and all weights part by
+  // Cuts parts likewise, by two flat lists: the number of chunks of each part, and all weights part by
   // part. Requires: every part has at least one chunk.
   Collective WithWeights(std::span<const int32_t> chunks, std::span<const int64_t> weights) const;
 

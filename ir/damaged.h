@@ -90,9 +90,10 @@ class Detours {
 
   const Topology& whole_;
   std::span<const Detour> detours_;
-  std::vector<bool> damaged_;                                 // by link
-  std::unordered_map<int32_t, std::vector<size_t>> lengths_;  // by first link: lengths, longest first
-  std::unordered_map<uint64_t, std::vector<size_t>> rows_;    // detours by the hash of what they replace
+  std::vector<bool> damaged_;  // by link
+  // By first link: how many links the detours replace that begin there; the most first.
+  std::unordered_map<int32_t, std::vector<size_t>> lengths_;
+  std::unordered_map<uint64_t, std::vector<size_t>> rows_;  // detours by the hash of what they replace
   mutable std::vector<LinkId> taken_;
 };
 

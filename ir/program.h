@@ -157,7 +157,7 @@ struct Program {
   bool operator==(const Program&) const = default;
 };
 
-// Threadblocks of a rank on a GPU, all instances, where no other number is asked for; one instance may have
+// The default for the most threadblocks of a rank on a GPU, all instances together; one instance may have
 // more. NCCL takes 16 to 32 of an H100's 132 multiprocessors; the rest are the application's.
 inline constexpr int32_t kDefaultBlocks = 32;
 

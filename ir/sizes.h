@@ -15,7 +15,8 @@ inline constexpr int64_t kDefaultElementBytes = 4;
 // Element counts of one collective at one size. All boundaries are whole elements, and chunks may be empty.
 class CollectiveSizes {
  public:
-  // Requires: size_bytes >= 0, element_bytes > 0. Cost: linear in parts + chunks where they differ.
+  // Requires: size_bytes >= 0, element_bytes > 0. Cost: linear in parts + chunks, or in the chunks of one
+  // part if all parts are alike.
   CollectiveSizes(const Collective& collective, int64_t size_bytes,
                   int64_t element_bytes = kDefaultElementBytes);
   // Takes the parts exactly as given, without nccl-tests' rounding. Requires: one count per part, none

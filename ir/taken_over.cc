@@ -112,7 +112,7 @@ class TakingOver {
                              .heir_sends = copies == heir_is_parent});
     };
     const Rank parent = tree.op == TransferOp::kCopy ? schedule_.src[edge] : schedule_.dst[edge];
-    // A parent that is lost leaves its transfers, also those with this heir, to its own heir.
+    // If the parent is lost, the parent's own heir takes over the transfer between it and this heir.
     if (at_[parent.index()] == kNone) add(parent.value, heir, edge, false);
     for (const Child& child : children_)
       if (child.rank != heir) add(heir, child.rank, child.edge, true);

@@ -15,7 +15,7 @@ namespace xccl {
 // Returns whether all members reach each other. Cost: linear in the machine.
 bool AllReachEachOther(const Topology& topology, const Collective& collective);
 
-// The whole machine, whose bounds are computed in place of those of a damaged machine.
+// The whole machine. Bounds are computed for it and not for the damaged machine.
 struct WholeMachine {
   Topology topology;
   bool has_more_ranks = false;  // its bounds then do not hold for the damaged machine

@@ -39,7 +39,7 @@ struct SimulateOptions {
 };
 
 struct Simulation {
-  int64_t time_ps = 0;   // last arrival; kForeverPs where it was stopped, or unsound
+  int64_t time_ps = 0;   // last arrival; kForeverPs if stopped or unsound
   bool stopped = false;  // the deadline passed before the last arrival
   // Why the schedule cannot do its work: "step 3: rank 2 sends chunk 5, which it does not hold". Nothing was
   // run then, and time_ps is kForeverPs. Empty: every transfer starts, though the schedule may still be

@@ -58,7 +58,7 @@ struct ScheduleTrace {
   std::vector<int32_t> message_of;        // by transfer
   std::vector<TracedHop> hops;            // by message, then link of its path
   std::vector<TracedSlice> slices;        // by start; empty if times are extrapolated or there are too many
-  std::vector<int64_t> chunk_arrival_ps;  // by transfer, then chunk: when its last byte is where it goes
+  std::vector<int64_t> chunk_arrival_ps;  // by transfer, then chunk: when its last byte has arrived
   CriticalPath critical_path;
 };
 
