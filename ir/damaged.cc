@@ -201,8 +201,7 @@ class Heads {
       ++sum.kinds;
       sum.bytes += bytes.empty() ? 0 : bytes[static_cast<size_t>(k)];
     }
-    // Adds up the translates that end at a lost rank. ForEachDamaged() takes them away from the sums of their
-    // heads.
+    // Adds up the translates that end at a lost rank. ForEachDamaged() subtracts them.
     for (const Rank m : lost_ranks)
       for (int32_t k = 0; ends == EndLinks::kCut && k < kinds.paths.size(); ++k) {
         const Rank end = EndOf(kinds.paths[PathId(k)]);

@@ -106,8 +106,7 @@ void SetNcclProtocols(int64_t simple, int64_t ll128, int64_t reads, MachineModel
 MachineModel OnXgmi(std::string name, std::string source, int64_t xgmi_bytes_per_s, const MessageTimes& times,
                     int64_t ll_percent) {
   MachineModel model = OfGpu(std::move(name), std::move(source), xgmi_bytes_per_s);
-  // An estimate: the launch on NVIDIA's GPUs × 12.0 us ÷ 6.6 us, the base latencies of LL in RCCL and in
-  // NCCL.
+  // An estimate: the launch on NVIDIA's GPUs × 12.0 us ÷ 6.6 us, base latencies of LL in RCCL and NCCL.
   model.launch_ps = 45 * kPsPerUs / 10;
   // RCCL's latency of the network in a ring by LL, in its default table and that of MI300X. The table of 16
   // dies of MI250X has 35.4 us.

@@ -13,8 +13,7 @@
 namespace xccl {
 
 // A machine on which all links of an orbit are as slow as the slowest of them. The slowest link may lack
-// bandwidth, may carry bytes of detours or of heirs of lost ranks, and may stand for a path that has become
-// longer.
+// bandwidth, may carry bytes of detours or of heirs of lost ranks, and may be part of a path that is longer.
 struct SlowedMachine {
   Topology topology;     // the whole machine's nodes and links
   int64_t least_ps = 0;  // the most time that a link with changed bytes or bandwidth needs

@@ -50,8 +50,7 @@ std::optional<LostRelay> FindLostRelay(const Schedule& schedule, const Translati
 // Returns all transfers that heirs take over; none in an alltoall. Goes through the chunks of the columns
 // and, for each chunk, through the elements in order. The children that may be heirs of a lost rank take
 // turns. A child may be the heir if its path from the lost rank has as many links as most of the children's
-// paths. Requires: lost hosts, the translations of the schedule, rules S1 to S7, and rule S9 except for its
-// paths.
+// paths. Requires: lost hosts, the schedule's translations, and rules S1 to S7 and S9 except for paths.
 std::vector<TakenOver> TransfersTakenOver(const Schedule& schedule, const Translations& translations,
                                           const Topology& whole);
 

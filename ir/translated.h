@@ -76,8 +76,7 @@ class Translations {
   ChunkId EndOfBlock(ChunkId c) const { return ChunkId(blocks_.First(blocks_.Of(c) + 1)); }
   // Returns whether every block maps to a block with as many chunks and equal weights and counts.
   bool KeepParts(const Collective& collective) const;
-  // Returns whether all translates of each chunk have the same bytes; rounding can make them differ by an
-  // element.
+  // Returns whether all translates of each chunk have the same bytes; rounding may make them differ.
   bool KeepSizes(const CollectiveSizes& sizes) const;
   // Returns whether translates of a transfer over any of these paths never share a link. For this, only the
   // identity may keep a link of the paths in place, and no path may have two links of one orbit. Trees

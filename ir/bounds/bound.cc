@@ -31,8 +31,7 @@ constexpr double kRounding = 1e-9;
 constexpr std::string_view kKindNames[] = {"cut", "flow", "lp", "counting", "relaxed", "flow-over-time"};
 
 // Refuses an alltoall with more than kMostParts demands. Only the demands of one source for each orbit of
-// ranks count, because that source stands for its orbit. If no pair has a byte, the demands of all pairs
-// count.
+// ranks count, because that source stands for its orbit. If no pair has a byte, all pairs count.
 Status CheckDemands(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes) {
   if (collective.num_parts() <= kMostParts) return OkStatus();
   const bool is_empty = sizes.size_bytes() == 0;

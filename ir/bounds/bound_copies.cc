@@ -1,6 +1,5 @@
 // The bound counts the copies of each byte that must leave a set A of nodes. A holder of the byte is in A; D
-// is a set of ranks outside A that need the byte. The way to a node is the latency of the cheapest path to
-// it.
+// is a set of ranks outside A that need the byte. The way to a node is the least latency of a path to it.
 // 1. A rank of D gets the byte over a path that leaves A for the last time over some link a -> b. From b the
 //    byte goes on to the first node v that can copy: a GPU, or a switch that multicasts. No other node makes
 //    two messages of one.

@@ -39,8 +39,7 @@ namespace {
 
 // The most nodes of a machine for which all cuts are tried; 10 nodes have about a thousand cuts.
 constexpr int32_t kFewNodes = 10;
-// The most destinations × (links + table entries) for which the worst cut before each destination is
-// searched.
+// The most destinations × (links + table entries) for which bound 3 above is computed.
 constexpr int64_t kFlowWork = 20'000'000;
 
 struct PartFacts {

@@ -27,9 +27,8 @@ std::vector<bool> Reached(const Topology& topology, Rank from, bool backwards) {
   return reached;
 }
 
-// Returns one grouping for each distance from the nearest GPU, except 0 and the greatest distance. The groups
-// are the components of the nodes up to that distance, such as hosts, leaf switches with their hosts, and
-// pods.
+// Returns one grouping for each distance from the nearest GPU, except 0 and the greatest distance. A group is
+// a component of the nodes up to that distance, such as a host, a leaf with its hosts, or a pod.
 std::vector<NodeGroups> BelowTiers(const Topology& topology) {
   std::vector<int32_t> distance(static_cast<size_t>(topology.num_nodes()), -1);
   std::vector<NodeId> queue;

@@ -29,8 +29,7 @@ std::optional<WholeMachine> WholeForBounds(const Topology& topology, const Colle
 // Returns in seconds the longest time that bytes take to cross a cut of a damaged machine. Tries the cuts
 // around each GPU, each host, each group that fast links join, and each group below a tier of switches. For
 // an allreduce, also counts the passes between these groups (PartitionSeconds). Returns 0 unless the
-// collective is an allgather, reduce_scatter, alltoall, allreduce, broadcast or reduce. Linear in the
-// machine.
+// collective is an allgather, reduce_scatter, alltoall, allreduce, broadcast or reduce. Linear.
 double CutsAroundDamage(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes);
 
 }  // namespace xccl

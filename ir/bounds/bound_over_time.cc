@@ -46,8 +46,7 @@ constexpr size_t kDistances = 24;
 // A search for the worst set looks at several orders of the set's elements. The search begins only if the
 // work that is left is enough for this number of orders.
 constexpr int64_t kOrders = 8;
-// The most shares (Exchange::Share) of all ranks together. If there are more, only every n-th rank is looked
-// at.
+// The most shares (Exchange::Share) of all ranks together. If there are more, only every n-th rank counts.
 constexpr int32_t kShares = 1 << 18;
 // Work limits in arcs looked at: a second for kExact, a fraction of a second for kFast.
 constexpr int64_t kWork = 12'000'000;

@@ -1,7 +1,6 @@
 // Demands, cuts and flows for the bounds of alltoall(v) and sendrecv. In an alltoall every member sends the
 // same number of bytes to every other member. So the demands of one source of each orbit suffice, and the
-// bytes across a cut follow from the number of members on each side. No step is needed for each pair of
-// ranks.
+// bytes across a cut follow from the number of members on each side. No loop over pairs is needed.
 #pragma once
 
 #include <cstdint>

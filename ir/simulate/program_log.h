@@ -1,7 +1,6 @@
 // The log of one run of a program's simulation: every instruction of every pass, every message on every link,
 // and the event that let each of them begin. RunProgram writes the log; the critical path and the rows of a
-// trace are read from it. A runner is one instance of a threadblock, and a fifo is one instance of a
-// connection.
+// trace are read from it. A runner is an instance of a threadblock, a fifo one of a connection.
 #pragma once
 
 #include <array>

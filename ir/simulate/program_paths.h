@@ -17,8 +17,7 @@ struct GroupTree {
   std::vector<int32_t> feeds;              // by hop: how many hops end where it starts
   std::vector<int32_t> join;  // by hop: the number of the join where it starts, or -1 if feeds <= 1
   int32_t num_joins = 0;
-  // By member: the hop on which its message leaves the sender; in a multicast, the root's hop for every
-  // member.
+  // By member: the hop on which its message leaves the sender; in a multicast, always the root's hop.
   std::vector<int32_t> first_hop;
   // By hop: the connections whose messages it delivers, in order; empty if it ends at a switch.
   std::vector<std::vector<int32_t>> delivers;

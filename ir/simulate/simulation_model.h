@@ -20,8 +20,7 @@
 namespace xccl {
 
 struct SimulationModel {
-  // Why the schedule cannot be simulated, as in Simulation::unsound. If not empty, the other fields are of no
-  // use.
+  // Why the schedule cannot be simulated, as in Simulation::unsound. If not empty, the rest is of no use.
   std::string unsound;
 
   // One link of an interned path. Equal paths share their hops.

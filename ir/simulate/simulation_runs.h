@@ -30,8 +30,7 @@ SimulationRuns RunSimulation(const Schedule& schedule, const Collective& collect
                              const SimulateOptions& options);
 
 // Returns the time of an event in a run of `segments` segments, if the event happens at `last` in a run of
-// `longest` segments and at `before` in a run of half as many. Returns `last` if `longest` is not less than
-// `segments`.
+// `longest` segments and at `before` in a run of half as many. Returns `last` if `longest` >= `segments`.
 int64_t OnSteadyLine(int64_t before, int64_t last, int64_t longest, int64_t segments);
 
 }  // namespace xccl
