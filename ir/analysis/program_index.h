@@ -67,7 +67,7 @@ class ProgramIndex {
   int32_t SendConnection(int32_t block) const { return FirstOf(SendConnections(block)); }
   int32_t RecvConnection(int32_t block) const { return FirstOf(RecvConnections(block)); }
   // SendOrdinal() returns the index of an instruction among the sends of its connection, or -1 if the
-  // instruction does not send. RecvOrdinal() does so for receives. In a group all indices are equal.
+  // instruction does not send. RecvOrdinal() does so for receives. In a group, all connections agree.
   int32_t SendOrdinal(int32_t node) const { return send_ordinal_[static_cast<size_t>(node)]; }
   int32_t RecvOrdinal(int32_t node) const { return recv_ordinal_[static_cast<size_t>(node)]; }
 
