@@ -57,7 +57,7 @@ StatusOr<std::string> FindText(const JsonValue& in, std::string_view key) {
   return std::string(text);
 }
 
-// The value of a key by its name; the error says where the name is.
+// Reads a key whose value is a name, such as that of a data type. An error says where the name is.
 template <typename T, typename Parse>
 Status GetNamed(const JsonValue& in, std::string_view key, const Parse& parse, T& to) {
   XCCL_ASSIGN_OR_RETURN(const JsonValue value, in.Get(key));

@@ -1,4 +1,4 @@
-// The calls that the ranks of one process made, counted: which collectives, how large, how often, how long,
+// Counts of the calls that the ranks of one process made: which collectives, how large, how often, how long,
 // and who served them. Communicators of the runtime write it where XCCL_LOG_CALLS is set; NCCL's logs are
 // read as it. docs/library.md, "What a job did", has the format:
 //   {"format":1, "call_log":"xccl", "host":"gpu01", "process":4711, "rank":0, "ranks":8, "communicators":[
@@ -31,7 +31,7 @@ struct CountedCalls {
   std::optional<Rank> root = {};    // by rank of the communicator
   std::string served_by = {};       // a plan's file, "NCCL", or "built-in"; empty: unknown
   int64_t calls = 0;
-  int64_t timed = 0;    // of the calls: those whose time is known
+  int64_t timed = 0;    // number of calls whose time is known
   int64_t time_ps = 0;  // the sum of the known times, on this rank's host
   bool operator==(const CountedCalls&) const = default;
 };
@@ -43,7 +43,7 @@ struct CountedExperts {
   std::string served_by = {};  // the plan's file
   int64_t tokens = 0;          // of this rank, in all calls together
   int64_t calls = 0;
-  int64_t timed = 0;    // of these calls; in a file, absent: all
+  int64_t timed = 0;    // number of calls whose time is known; all, if a file does not say
   int64_t time_ps = 0;  // the sum of the timed calls' times
   bool operator==(const CountedExperts&) const = default;
 };
@@ -69,14 +69,15 @@ struct CallLog {
   bool operator==(const CallLog&) const = default;
 };
 
-// The values that nccl.h, and with it RCCL and xccl.h, have as these numbers; absent: no such value, or an
-// operator that the program made.
+// Return the value that has this number in nccl.h, and thereby in RCCL and xccl.h. Return nullopt if there is
+// none, as for an operator that the program made.
 std::optional<DataType> DataTypeOfNccl(int64_t number);
 std::optional<ReduceOp> ReduceOpOfNccl(int64_t number);
 
-// Equal logs give equal bytes; a reader gets an equal log back.
+// Returns the log as JSON. Equal logs give equal bytes, and ReadCallLog gives an equal log back.
 std::string WriteCallLog(const CallLog& log);
-// Errors: kInvalidInput "file: key.path: text"; another kind of file is named.
+// Returns the log in the text. Errors: kInvalidInput "file: key.path: text"; for another kind of file, the
+// message names that kind.
 StatusOr<CallLog> ReadCallLog(std::string_view text, const std::string& file);
 
 }  // namespace xccl

@@ -62,7 +62,7 @@ Status CheckCounts(const CollectiveSpec& spec) {
   return OkStatus();
 }
 
-// "a rank from 0 to 3" or, where not all of them take part, "one of the 3 ranks from 0 to 6".
+// Returns "a rank from 0 to 3" or, if some ranks in between are no members, "one of the 3 ranks from 0 to 6".
 std::string OneOf(const std::set<Rank>& members) {
   const int32_t first = members.begin()->value, last = members.rbegin()->value;
   const auto ranks = static_cast<int32_t>(members.size());

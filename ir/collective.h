@@ -40,8 +40,8 @@ enum class CollectiveKind : uint8_t {
   kCustom,
 };
 
-// A kind as data: its parts, and who holds each part before and after. Only sums begin with all members
-// holding a part: each its own contribution to it.
+// A kind as data: its parts, and who holds each part before and after. Only in reductions do all members hold
+// a part before: each member holds its own contribution.
 struct KindTraits {
   enum class Parts : uint8_t { kOne, kPerMember, kPerPair, kListed };
   // kOwn: the member that the part is for; of a pair, the source before and the destination after.
@@ -100,9 +100,8 @@ struct CollectiveSpec {
 // The largest number of parts of a collective but an alltoall, and of any plan that is not compressed. Uneven
 // parts take some 40 bytes each in a Collective and its sizes, so the limit is about 3 GB.
 inline constexpr int64_t kMostParts = int64_t{1} << 26;
-// The largest number of ranks of an alltoall. A compressed schedule of more than kMostParts parts moves the
-// chunks of the lowest rank of each kind alone. Parts and chunks have ids of 32 bits, so that others cannot
-// be named.
+// The largest number of ranks of an alltoall. A compressed schedule of more than kMostParts parts moves only
+// chunks of the lowest rank of each orbit, because ids of 32 bits cannot name all parts and chunks.
 inline constexpr int64_t kMostOfAlltoall = int64_t{1} << 20;
 // The largest number of chunks of a part in a plan file. Their weights of up to 2^40 add up to less than
 // 2^63.
@@ -122,7 +121,7 @@ class Collective {
   Collective WithChunks(int32_t chunks) const;
   // Cuts part p into chunks of weights[p]. Requires: one non-empty list per part.
   Collective WithWeights(const std::vector<std::vector<int64_t>>& weights) const;
-  // As above, with the weights in two flat lists: the number of chunks of each part, and all weights part by
+  // Cuts parts likewise, by two flat lists: the number of chunks of each part, and all weights part by
   // part. Requires: every part has at least one chunk.
   Collective WithWeights(std::span<const int32_t> chunks, std::span<const int64_t> weights) const;
 
@@ -191,7 +190,7 @@ class Collective {
   // Cuts every part into `chunks` chunks of weight 1.
   void CutEvenly(int32_t chunks);
   void Conditions(PartId p, bool before, std::vector<Holding>& out) const;
-  // The member that holds part p alone. Requires: not all do.
+  // Returns the member that alone holds part p before or after. Requires: not all members hold the part.
   size_t HolderOf(PartId p, bool before) const;
   std::vector<PartId> PartsAt(Rank r, bool before) const;
 
@@ -200,7 +199,7 @@ class Collective {
   std::vector<int32_t> member_of_rank_;  // -1 where not a member
   int64_t num_parts_ = 0;
   int32_t even_chunks_ = 1;
-  // Empty if parts are even; an alltoall of 131,072 ranks has 17 billion of them.
+  // Empty if parts are even, because an alltoall of 131,072 ranks has 17 billion parts.
   std::vector<int32_t> part_first_;  // first chunk id by part, num_parts + 1 entries
   std::vector<PartId> chunk_part_;
   std::vector<int64_t> chunk_weight_, chunk_weight_before_, part_weight_;

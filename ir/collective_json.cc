@@ -109,8 +109,8 @@ StatusOr<CollectiveSpec> ReadSpec(const JsonValue& value, int32_t num_ranks) {
   return spec;
 }
 
-// From this many parts on, files leave out how each is cut if all are one chunk; an alltoall of 8,192 ranks
-// would say so in 270 MB.
+// The least number of parts for which files say nothing about chunks if every part is one chunk. An alltoall
+// of 8,192 ranks would otherwise take 270 MB to say so.
 constexpr int32_t kManyParts = 1 << 20;
 
 // How every part is cut into chunks, as Collective::WithWeights takes it.

@@ -21,8 +21,8 @@ StatusOr<Collective> ReadCollectiveJson(const JsonValue& value, int32_t num_rank
 
 // Writes only how the parts are cut into chunks: the keys `parts` and `weights` of an object.
 void WriteCutJson(const Collective& collective, JsonWriter& writer);
-// The collective with its parts cut as the object says, or unchanged if the object has no `parts`. Errors:
-// kInvalidInput naming the key.
+// Returns the collective with its parts cut as the object says, or unchanged if the object has no `parts`.
+// Errors: kInvalidInput naming the key.
 StatusOr<Collective> ReadCutJson(const JsonValue& value, const Collective& collective);
 
 // Reads a user-defined collective: a JSON file with the tables `pre` and `post`.

@@ -1,5 +1,6 @@
-// Elements that take a link to a damaged link are found by orbits: all images of the orbit's lowest link are
-// sorted once. An abelian group takes a link l = g·r to f by the elements h·g^-1 with h·r = f.
+// Finds the elements of the group that take a link l to a damaged link f of one orbit. Let r be the lowest
+// link of the orbit, and g an element with g·r = l. The group is abelian, so the elements are h·g^-1 for all
+// h with h·r = f. All images of r are sorted once, and binary search finds g and every h.
 #include "ir/damaged.h"
 
 #include <fmt/core.h>
@@ -173,10 +174,11 @@ PathKinds PathKindsOf(const PathTable& paths, const Topology& whole, const Symme
 
 namespace {
 
-// A head is a kind without the links at its end that nothing changes. Kinds that are alike then are one head.
+// Visits the damaged translates. A head is a kind without the last links that EndLinks::kCut drops. Kinds
+// with equal heads are visited as one.
 class Heads {
-  // Lost ranks × kinds, each of which takes about 32 bytes: 128 MiB. Where there are more, paths keep their
-  // ends.
+  // The most lost ranks × kinds for which last links are dropped. Each pair takes about 32 bytes, so that all
+  // take at most 128 MiB.
   static constexpr int64_t kMostEnds = int64_t{1} << 22;
 
  public:
@@ -199,7 +201,7 @@ class Heads {
       ++sum.kinds;
       sum.bytes += bytes.empty() ? 0 : bytes[static_cast<size_t>(k)];
     }
-    // Translates whose ends are lost are left out.
+    // Adds up the translates that end at a lost rank. ForEachDamaged() subtracts them.
     for (const Rank m : lost_ranks)
       for (int32_t k = 0; ends == EndLinks::kCut && k < kinds.paths.size(); ++k) {
         const Rank end = EndOf(kinds.paths[PathId(k)]);
@@ -232,7 +234,7 @@ class Heads {
               return;
             path.clear();
             for (const LinkId l : links) path.push_back(group_.Image(e, l));
-            // A path is visited for the first of its damaged links.
+            // A path with several damaged links is visited only for the first of them.
             if (std::find_if(path.begin(), path.end(), [&](LinkId l) { return detours_.IsDamaged(l); }) ==
                 path.begin() + static_cast<std::ptrdiff_t>(i))
               visit(path, sum.bytes);
@@ -242,7 +244,7 @@ class Heads {
   }
 
  private:
-  // Of the kinds of a head, or of those whose translate ends at a lost rank.
+  // Sums over all kinds of a head, or over the kinds whose translate under one element ends at a lost rank.
   struct Sum {
     int32_t kinds = 0;
     double bytes = 0;
@@ -256,8 +258,8 @@ class Heads {
     return carriers_.try_emplace(orbit, group_, orbit).first->second;
   }
 
-  // A link at the end stays where it is in the row of a detour, or where it is damaged between ranks that are
-  // not lost.
+  // Returns how many links of a kind's path EndLinks::kCut keeps. A last link is kept if a detour replaces
+  // it, or if it is damaged in a translate between ranks that are not lost.
   size_t LinksKept(std::span<const LinkId> links) {
     const NodeId from = whole_.link(links.front()).from, to = whole_.link(links.back()).to;
     const auto is_lost = [&](int64_t e, NodeId n) { return IsLost(group_.Image(e, n), whole_, missing_); };

@@ -1,11 +1,11 @@
-// Compressed schedules of damaged machines. The whole machine has the hosts and links that are lost, and slow
-// links have their full bandwidth there (topologies/whole.h). A schedule with `missing` hosts or links is one
-// of the whole machine: its generators and the links of its paths are of that machine, and so are its ranks
-// and chunks. A translate whose path passes a damaged link takes detours. Ranks of lost hosts take no part
-// (ir/taken_over.h). docs/ir.md, section 3.
+// Compressed schedules of damaged machines. The whole machine (topologies/whole.h) has the lost hosts and
+// links, too, and its slow links have their full bandwidth. A schedule whose `missing` is not empty is made
+// for the whole machine: its generators, links, ranks and chunks are those of the whole machine. A translate
+// whose path passes a damaged link takes detours. Ranks of lost hosts take no part (ir/taken_over.h).
+// docs/ir.md, section 3.
 //
-// Work and memory grow with the damaged translates, those whose paths pass a damaged link, and with the lost
-// ranks × the paths of the columns.
+// Work and memory grow with the number of translates whose paths pass a damaged link, and with the lost ranks
+// × the paths of the columns.
 #pragma once
 
 #include <cstdint>
@@ -27,27 +27,29 @@ namespace xccl {
 inline bool IsOfDamaged(const Schedule& schedule) { return !schedule.missing.empty(); }
 inline bool HasLostHosts(const Schedule& schedule) { return !schedule.missing.hosts.empty(); }
 
-// True if the node of the whole machine is one of a lost host.
+// Returns whether a node of the whole machine belongs to a lost host.
 inline bool IsLost(NodeId n, const Topology& whole, const MissingLinks& missing) {
   const std::optional<HostId> host = whole.node(n).host;
   return host && host->value >= whole.num_hosts() - std::ssize(missing.hosts);
 }
-// The ranks of lost hosts, which are the last ones.
+// Returns the ranks of lost hosts, which are the last ranks of the whole machine.
 std::vector<Rank> LostRanks(const Topology& whole, const MissingLinks& missing);
 
-// The machine that the schedule's symmetry keeps. Errors: those of MakeWhole.
+// Returns the whole machine, for which the schedule is made. Errors: those of MakeWhole.
 StatusOr<Topology> WholeOf(const Schedule& schedule, const Topology& topology);
 
-// The collective that the columns are of. With lost hosts it has the ranks of these, too, as its last
-// members, and as many chunks for each. Errors: kInvalidInput if the collective has no such form.
+// Returns the collective for which the columns are made. If hosts are lost, the lost ranks are its last
+// members, and each has as many chunks as any other member. Errors: kInvalidInput if the collective has no
+// such form.
 StatusOr<Collective> WholeOf(const MissingLinks& missing, const Collective& collective,
                              const Topology& whole);
 
-// The size at which a part of the whole machine's collective has the bytes that it has in the collective.
+// Returns the size of `whole` at which each member has as many bytes as in `collective` at `size_bytes`,
+// rounded up.
 int64_t WholeSizeBytes(const Collective& collective, const Collective& whole, int64_t size_bytes);
 
-// The machine and the collective that the symmetry of a schedule keeps: those that are given if nothing is
-// missing. Requires: the schedule verifies, and the arguments outlive it.
+// The machine and the collective for which a schedule is made: those of the whole machine or, if nothing is
+// missing, the given ones. Requires: the schedule verifies, and the arguments outlive it.
 class SymmetricMachine {
  public:
   SymmetricMachine(const Schedule& schedule, const Collective& collective, const Topology& topology)
@@ -65,10 +67,10 @@ class SymmetricMachine {
   std::optional<Collective> of_all_;
 };
 
-// The links that are lost or slow.
+// Returns the links of the whole machine that are lost or slow.
 std::vector<LinkId> DamagedLinks(const MissingLinks& missing, int32_t links_of_whole);
 
-// Where a chain of links comes back to a node, leaves out the links between.
+// Cuts loops out of a chain of links: if the chain comes back to a node, drops the links in between.
 void CutLoops(const Topology& topology, std::vector<LinkId>& links);
 
 // Leads paths around damaged links.
@@ -79,8 +81,8 @@ class Detours {
 
   std::span<const Detour> rows() const { return detours_; }
   bool IsDamaged(LinkId l) const { return damaged_[l.index()]; }
-  // Goes along the path. Where a detour's links begin, the longest such detour is taken; then where the path
-  // comes back to a node, the links between are left out. Returns true if the path changed.
+  // Goes along the path, puts detours in the place of the links that they replace, and cuts loops. If several
+  // detours fit at one place, takes the one that replaces the most links. Returns whether the path changed.
   bool Apply(std::vector<LinkId>& path) const;
 
  private:
@@ -88,31 +90,35 @@ class Detours {
 
   const Topology& whole_;
   std::span<const Detour> detours_;
-  std::vector<bool> damaged_;                                 // by link
-  std::unordered_map<int32_t, std::vector<size_t>> lengths_;  // of rows by first link, the longest first
-  std::unordered_map<uint64_t, std::vector<size_t>> rows_;    // detours by the hash of their row
+  std::vector<bool> damaged_;  // by link
+  // By first link: how many links the detours replace that begin there; the most first.
+  std::unordered_map<int32_t, std::vector<size_t>> lengths_;
+  std::unordered_map<uint64_t, std::vector<size_t>> rows_;  // detours by the hash of what they replace
   mutable std::vector<LinkId> taken_;
 };
 
-// The paths that are no translates of each other: each begins at the lowest rank of an orbit.
+// One path of each kind; paths of one kind are translates of each other. The path of a kind begins at the
+// lowest rank of an orbit.
 struct PathKinds {
   PathTable paths;
   std::vector<int32_t> of_path;  // by path of the schedule: its kind
 };
-// Requires: chains of links that begin at GPUs.
+// Returns the kinds of paths. Requires: chains of links that begin at GPUs.
 PathKinds PathKindsOf(const PathTable& paths, const Topology& whole, const SymmetryGroup& group);
 
-// kCut: paths without the links at their ends that are not damaged, in no row of a detour, or damaged only
-// where an end of the path is lost. Paths that are alike then are one.
+// Whether ForEachDamaged keeps the last links of a path if the damage does not change them. kCut drops a last
+// link that no detour replaces and that is not damaged in any translate between ranks that are not lost.
+// Paths that are equal without such links are visited as one.
 enum class EndLinks : uint8_t { kKept, kCut };
-// Calls visit(path, bytes) for every translate of a kind, between ranks that are not lost, that passes a
-// damaged link. `path` may be changed. `bytes`: of a translate of each kind, or none; a path has the bytes of
-// all that are one with it.
+// Calls visit(path, bytes) for every translate of a kind that passes a damaged link between ranks that are
+// not lost. `visit` may change the path. The list `bytes` has the bytes of a translate of each kind, or is
+// empty. A path that stands for several paths is visited with the bytes of all of them.
 void ForEachDamaged(const PathKinds& kinds, std::span<const double> bytes, const Detours& detours,
                     const MissingLinks& missing, const Topology& whole, const SymmetryGroup& group,
                     EndLinks ends, const std::function<void(std::vector<LinkId>&, double)>& visit);
 
-// The bytes that a translate of each kind carries, and those of the columns on the links of each orbit.
+// BytesOfKinds() returns the bytes that a translate of each kind carries. BytesOfOrbits() returns the bytes
+// that the columns put on the links of each orbit.
 std::vector<double> BytesOfKinds(const Schedule& schedule, const CollectiveSizes& sizes,
                                  const PathKinds& kinds);
 std::vector<double> BytesOfOrbits(const PathKinds& kinds, std::span<const double> bytes,

@@ -16,13 +16,13 @@ MachineModel Gb300Model();      // GB300: sm103
 MachineModel Mi250xModel();     // MI250X, a die: gfx90a
 MachineModel Mi300xModel();     // MI300X: gfx942
 
-// The models' names, sorted: "ampere", "b200" and so on. "b200" is another name of "blackwell".
+// Returns the models' names, sorted: "ampere", "b200" and so on. "b200" is another name of "blackwell".
 std::span<const std::string_view> KnownMachineNames();
-// The model of a name; absent for any other.
+// Returns the model of a name; nullopt for any other.
 std::optional<MachineModel> KnownMachine(std::string_view name);
-// The model of a GPU's architecture, as "sm90" or "gfx942"; absent where there is none.
+// Returns the model of a GPU's architecture, such as "sm90" or "gfx942"; nullopt if there is none.
 std::optional<MachineModel> MachineOfArch(std::string_view arch);
-// The name of a model to try for GPUs that have none: one of the maker's.
+// Returns the name of a model to try for GPUs that have none: a model of the same maker's GPUs.
 std::string_view ModelInstead(std::string_view arch);
 // Returns why the GPUs of a topology have no model: "no machine model: the topology has no arch; hint: ...",
 // or "no machine model of sm70; hint: ...". Returns no text if they have one.

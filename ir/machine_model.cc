@@ -61,7 +61,7 @@ int64_t TimePs(__int128 bytes, int64_t bytes_per_s) {
   return Saturated(bytes * kPsPerSecond / bytes_per_s);
 }
 
-// Is the node a switch with GPUs and nothing else on it?
+// Returns whether the node is a switch with GPUs and nothing else on it.
 bool SwitchesGpusOnly(const Topology& topology, NodeId n) {
   if (topology.node(n).kind != NodeKind::kSwitch) return false;
   return std::ranges::all_of(topology.Out(n),
@@ -123,7 +123,7 @@ Topology WithReachedBandwidths(const Topology& topology, const MachineModel& mod
   const std::vector<int64_t> reached = ReachedBandwidths(topology, model);
   for (size_t l = 0; l < reached.size(); ++l) spec.links[l].bandwidth_bytes_per_s = reached[l];
   StatusOr<Topology> made = Topology::Create(std::move(spec));
-  XCCL_CHECK(made.ok());  // a topology stays one with less bandwidth
+  XCCL_CHECK(made.ok());  // less bandwidth makes no topology invalid
   return *std::move(made);
 }
 

@@ -33,9 +33,10 @@ struct ProtocolCost {
   bool operator==(const ProtocolCost&) const = default;
 
   int64_t WireBytes(int64_t bytes) const;  // rounded up; saturates
-  // How long an instruction holds a threadblock that moves so many bytes; without its message.
+  // Returns how long an instruction holds its threadblock while it moves `bytes` bytes, without message_ps.
   int64_t BlockPs(int64_t bytes) const;
-  // How long a fan-in of so many operands of `bytes` each holds its threadblock; without its messages.
+  // Returns how long a fan-in of `operands` operands of `bytes` bytes each holds its threadblock, without
+  // message_ps.
   int64_t FanInPs(int64_t bytes, int64_t operands) const;
 };
 
@@ -47,7 +48,7 @@ struct MachineModel {
   // Most that all NVLinks of a GPU carry together in one direction; 0: as much as the topology says.
   int64_t nvlink_bytes_per_s = 0;
   int32_t nic_per_mille = 1000;  // share of its line rate that a NIC reaches; 1..1000
-  int64_t nic_hop_ps = 0;        // time of the host for a message that passes NICs, beside its links'
+  int64_t nic_hop_ps = 0;        // time that a message through NICs takes beside its links' time
   // Share of a link's bandwidth that multicasts and sums in switches reach; 1..1000.
   int32_t switch_per_mille = 1000;
   std::array<ProtocolCost, kNumProtocols> protocols;  // by Protocol
@@ -56,10 +57,10 @@ struct MachineModel {
   const ProtocolCost& CostOf(Protocol protocol) const { return protocols[static_cast<size_t>(protocol)]; }
 };
 
-// The bandwidth that each link of the topology reaches, in bytes per second, by link. A link counts as an
-// NVLink if it joins two GPUs, or a GPU and a switch that has only GPUs on it.
+// Returns the bandwidth that each link of the topology reaches, in bytes per second, by link. A link counts
+// as an NVLink if it joins two GPUs, or a GPU and a switch that has only GPUs on it.
 std::vector<int64_t> ReachedBandwidths(const Topology& topology, const MachineModel& model);
-// The topology with ReachedBandwidths as its links' bandwidths.
+// Returns the topology with ReachedBandwidths as its links' bandwidths.
 Topology WithReachedBandwidths(const Topology& topology, const MachineModel& model);
 
 // Reads and writes machine.json (docs/ir.md §12): {"format":2, "source":"...", "launch_ps":N,

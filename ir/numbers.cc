@@ -42,22 +42,22 @@ uint32_t RoundShift(uint32_t bits, int shift) {
   return kept + (dropped > half || (dropped == half && (kept & 1) != 0) ? 1 : 0);
 }
 
-// The magnitude bits of a finite float in a format with `mantissa` bits and exponent bias `bias`. Overflow
-// is not handled: a result that is too large runs into higher exponents.
+// Returns the bits of a finite float's magnitude in a format with `mantissa` bits and exponent bias `bias`.
+// Overflow is not handled: a result that is too large runs into higher exponents.
 uint32_t RoundMagnitude(uint32_t magnitude, int mantissa, int bias) {
   const int exponent = static_cast<int>(magnitude >> 23) - 127 + bias;
   if (exponent > 0) {
     const uint32_t rebased = magnitude - (static_cast<uint32_t>(127 - bias) << 23);
     return RoundShift(rebased, 23 - mantissa);
   }
-  // The result is subnormal there: the implied one becomes explicit and moves right.
+  // The result is subnormal in the format: the implied leading 1 becomes explicit and moves right.
   const int shift = 23 - mantissa + 1 - exponent;
   if (shift > 30 || magnitude < (1u << 23)) return 0;
   return RoundShift((magnitude & 0x7fffff) | 0x800000, shift);
 }
 
-// The value of the magnitude bits of a floating-point format with `mantissa` bits of mantissa and exponent
-// bias `bias`. Requires: not infinity or NaN.
+// Returns the value of the magnitude bits of a floating-point format with `mantissa` bits of mantissa and
+// exponent bias `bias`. Requires: not infinity or NaN.
 float WidenMagnitude(uint32_t magnitude, int mantissa, int bias) {
   const uint32_t exponent = magnitude >> mantissa;
   const uint32_t fraction = magnitude & ((1u << mantissa) - 1);

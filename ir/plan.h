@@ -28,8 +28,8 @@ struct MadeBy {
   bool operator==(const MadeBy&) const = default;
 };
 
-// Sizes that a plan is for, as nccl-tests count them, both inclusive. Plans run at any size; its maker wants
-// the plan chosen for these sizes, and files for other executors state them.
+// Sizes that a plan is for, as nccl-tests counts them, both inclusive. Every plan runs at any size. The maker
+// of the plan wants it chosen for these sizes, and files for other executors state them.
 struct PlanSizes {
   int64_t min_bytes = 0, max_bytes = 0;  // 0: no upper limit
   bool operator==(const PlanSizes&) const = default;

@@ -9,9 +9,9 @@
 
 namespace xccl {
 
-// The text of a plan file. A compressed schedule stays compressed.
+// Returns the text of a plan file. A compressed schedule stays compressed.
 std::string PlanText(const Plan& plan);
-// As ReadPlanUnverified; `place` opens messages.
+// Reads a plan as ReadPlanUnverified does; `place` opens messages.
 StatusOr<Plan> ParsePlanUnverified(std::string_view text, const std::string& place);
 
 }  // namespace xccl

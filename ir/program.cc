@@ -106,7 +106,7 @@ int32_t NumPasses(const Program& program, const CollectiveSizes& sizes) {
   const int64_t largest = sizes.LargestChunkBytes();
   const int64_t asked = largest / program.segment_bytes + (largest % program.segment_bytes != 0 ? 1 : 0);
   const int64_t most = std::clamp<int64_t>(asked, 1, kMaxPasses);
-  // Slices are rounded up, so the largest chunk may have fewer.
+  // Slices are rounded up, so the largest chunk may have fewer than `most` slices.
   const int64_t elements = largest / sizes.element_bytes();
   const int64_t slice =
       std::max<int64_t>(1, SliceOf(elements, sizes.element_bytes(), static_cast<int32_t>(most), 0).end);

@@ -80,12 +80,14 @@ struct Instruction {
   bool operator==(const Instruction&) const = default;
 };
 
-// Connections that one threadblock of the root serves together. Multicast: the root sends, and every message
-// reaches all members. Reduce: the members send, and the root receives the reduction of their k-th messages,
-// in ascending order of rank. Fan-in: the same, in the order of `members`, and the root's src operand, where
-// the instruction has one, comes after the first `own` of them. Types narrower than float are added in float
-// and rounded once (ReduceMembersReference in numbers.h): the messages of a reduce group, and all operands of
-// a fan-in. Multicast and reduce need a switch.
+// Connections that one threadblock of the root serves together.
+// - Multicast: the root sends, and every message reaches all members.
+// - Reduce: the members send, and the root receives the reduction of their k-th messages, in ascending order
+//   of rank.
+// - Fan-in: the members send, and the root adds up their k-th messages in the order of `members`. If the
+//   instruction has a src operand, the operand comes after the messages of the first `own` members.
+// Types narrower than float are added in float and rounded once (ReduceMembersReference in numbers.h),
+// whether a switch or a fan-in adds them. Multicast and reduce need a switch.
 struct Group {
   enum class Kind : uint8_t { kMulticast, kReduce, kFanIn };
   Kind kind = Kind::kMulticast;
@@ -98,7 +100,7 @@ struct Group {
   int32_t own = 0;  // fan-in: number of members before the root's own operand, 0..members.size()
   bool operator==(const Group&) const = default;
 };
-// Do switches move its messages?
+// Returns whether switches move the group's messages.
 inline bool HasSwitch(const Group& group) { return group.kind != Group::Kind::kFanIn; }
 std::string_view ToString(Group::Kind kind);
 std::optional<Group::Kind> ParseGroupKind(std::string_view name);
@@ -155,7 +157,7 @@ struct Program {
   bool operator==(const Program&) const = default;
 };
 
-// Threadblocks of a rank on a GPU, all instances, where no other number is asked for; one instance may have
+// The default for the most threadblocks of a rank on a GPU, all instances together; one instance may have
 // more. NCCL takes 16 to 32 of an H100's 132 multiprocessors; the rest are the application's.
 inline constexpr int32_t kDefaultBlocks = 32;
 
@@ -207,7 +209,7 @@ std::optional<int32_t> FindConnection(const Program& program, Rank src, Rank dst
 // The connection between a group's root and a member, without its path: from the root in a multicast, else
 // into it.
 Connection BranchOf(const Group& group, Rank member);
-// Its index in Program::connections. Requires: the program has it.
+// Returns the index of BranchOf(group, member) in Program::connections. Requires: the program has it.
 size_t FindBranch(const Program& program, const Group& group, Rank member);
 // The ranks that a threadblock sends to or receives from: its peer, the members of its group, or none. The
 // spans point into the program.

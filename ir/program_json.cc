@@ -16,7 +16,7 @@ namespace xccl {
 namespace {
 
 constexpr int32_t kMax = std::numeric_limits<int32_t>::max();
-// In the order of Opcode; MSCCL's names where they exist.
+// By Opcode: the name that MSCCL uses, if it has the instruction.
 constexpr std::array<std::string_view, 9> kShortNames = {"s",    "r",   "rcs", "rrs", "rrc",
                                                          "rrcs", "cpy", "re",  "nop"};
 constexpr std::string_view kBuffers = "ios-";  // '-': the opcode does not use the operand

@@ -9,7 +9,8 @@
 
 namespace xccl {
 
-// `schedule_cut` is the collective in the schedule's chunks. A program with other chunks says which it has.
+// `schedule_cut` is the collective in the schedule's chunks. If the program has other chunks, they are
+// written, too.
 void WriteProgramJson(const LoweredProgram& lowered, const Collective& schedule_cut, JsonWriter& writer);
 // The result may be wrong in meaning; VerifyProgram checks that. Errors: kInvalidInput naming the key.
 StatusOr<LoweredProgram> ReadProgramJson(const JsonValue& value, const Collective& schedule_cut);

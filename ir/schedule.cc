@@ -9,7 +9,7 @@
 
 namespace xccl {
 
-// The slot of the path with these links, or the free slot where the path would be stored.
+// Returns the slot of the path with these links, or the free slot where the path would be stored.
 size_t PathTable::SlotOf(std::span<const LinkId> links) const {
   uint64_t hash = 0xcbf29ce484222325ULL;
   // Every bit of every link moves the low bits of the slot; links of one machine often differ in few bits.

@@ -74,10 +74,10 @@ struct Schedule {
   // schedule. With them the schedule is compressed: it stands for all translates of its columns
   // (ir/translated.h, rule S7).
   std::vector<Automorphism> symmetry;
-  // The generators and the paths of a compressed schedule may be those of the whole machine, which has hosts
-  // and links that this one lacks. Translates take detours around the links (ir/damaged.h, rule S8). Other
-  // ranks take over what ranks of the hosts would move, over ways of their own where translations give none
-  // (ir/taken_over.h, rule S9).
+  // The hosts and links that this machine lacks of the whole machine. If there are any, the generators and
+  // the paths of a compressed schedule are those of the whole machine. Translates take detours around damaged
+  // links (ir/damaged.h, rule S8). Other ranks take over what ranks of lost hosts would move
+  // (ir/taken_over.h, rule S9). They use `ways` between ranks that no translate of a path joins.
   MissingLinks missing;
   std::vector<Detour> detours;
   std::vector<std::vector<LinkId>> ways;

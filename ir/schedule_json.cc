@@ -35,8 +35,8 @@ bool HasPathTable(const Schedule& s, const Topology& topology) {
   return of_trees > kMostTreeLinks;
 }
 
-// By path: its ends on one side where it is a tree. A path with links that do not exist counts as none;
-// VerifySchedule reports it.
+// Returns for each path that is a tree its ends on one side, and nothing for chains. A path with links that
+// do not exist gets no ends; VerifySchedule reports it.
 std::vector<std::vector<Rank>> EndsOfTrees(const Schedule& s, const Topology& topology, bool sources) {
   std::vector<std::vector<Rank>> ends(static_cast<size_t>(s.paths.size()));
   std::vector<Rank> from, to;
@@ -92,8 +92,8 @@ StatusOr<std::vector<Rank>> ReadRanks(const JsonValue& column) {
   return ranks;
 }
 
-// An entry is a list where the path has several ends on that side, and then repeats them. Beside a table of
-// paths, it is the first of them.
+// Checks a column of ranks against the ends of the paths on that side. For a path with several ends, the
+// entry must list all of them or, in a file with a table of paths, must be the first of them.
 Status CheckLists(const JsonValue& column, const Schedule& s, const Topology& topology, bool sources,
                   bool has_table) {
   XCCL_ASSIGN_OR_RETURN(const IntegerLists lists, column.Lists(0, kMost));

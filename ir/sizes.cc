@@ -17,7 +17,7 @@ int64_t EvenShare(int64_t elements, int64_t members, int64_t element_bytes) {
   return elements / members / step * step;
 }
 
-// The largest sum of a rank's input or output, by the amounts of the parts.
+// Returns the largest sum of amounts, given by part, over the parts in any rank's input or output.
 int64_t FullestBuffer(const Collective& collective, const std::vector<int64_t>& part_amounts) {
   int64_t fullest = 0;
   for (Rank r : collective.ranks()) {

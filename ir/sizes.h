@@ -15,7 +15,8 @@ inline constexpr int64_t kDefaultElementBytes = 4;
 // Element counts of one collective at one size. All boundaries are whole elements, and chunks may be empty.
 class CollectiveSizes {
  public:
-  // Requires: size_bytes >= 0, element_bytes > 0. Cost: linear in parts + chunks where they differ.
+  // Requires: size_bytes >= 0, element_bytes > 0. Cost: linear in parts + chunks, or in the chunks of one
+  // part if all parts are alike.
   CollectiveSizes(const Collective& collective, int64_t size_bytes,
                   int64_t element_bytes = kDefaultElementBytes);
   // Takes the parts exactly as given, without nccl-tests' rounding. Requires: one count per part, none
@@ -32,7 +33,8 @@ class CollectiveSizes {
     return chunk_elements_[static_cast<size_t>(alike_chunks_ > 0 ? c.value % alike_chunks_ : c.value)];
   }
   int64_t ChunkBytes(ChunkId c) const { return ChunkElements(c) * element_bytes_; }
-  // True if all parts are known to have as many elements, and as many chunks of weight 1.
+  // Returns whether all parts are known to have equal numbers of elements, and equal numbers of chunks of
+  // weight 1.
   bool HasAlikeParts() const { return alike_chunks_ > 0; }
   int64_t LargestChunkBytes() const;  // 0 without chunks. Linear
 
@@ -41,7 +43,8 @@ class CollectiveSizes {
   void CutChunks(const Collective& collective);
   int64_t element_bytes_ = 0;
   int64_t size_bytes_ = 0;
-  // The number of chunks of every part if all parts are alike, of which one is kept then; else 0.
+  // The number of chunks of every part if all parts are alike, else 0. If they are alike, the lists below
+  // have the entries of one part only.
   int32_t alike_chunks_ = 0;
   std::vector<int64_t> part_elements_, chunk_elements_;
 };

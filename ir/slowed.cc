@@ -1,4 +1,4 @@
-// Loads are kept by link where the damage changes them, and by orbit where it does not.
+// Keeps loads by link where the damage changes them, and by orbit where it does not.
 #include "ir/slowed.h"
 
 #include <algorithm>
@@ -23,8 +23,8 @@ int64_t LatencyOf(const Topology& topology, std::span<const LinkId> path) {
 
 // How the damage changes the links.
 struct Changes {
-  std::unordered_map<int32_t, double> bytes;       // by link; damaged links are there in any case
-  std::unordered_map<int32_t, int64_t> longer_ps;  // by orbit of links: the most
+  std::unordered_map<int32_t, double> bytes;       // by link: additional bytes; has all damaged links
+  std::unordered_map<int32_t, int64_t> longer_ps;  // by orbit of links: the most by which a path takes longer
 };
 
 class Changing {
@@ -54,7 +54,7 @@ class Changing {
   void Load(std::span<const LinkId> path, double bytes) {
     for (const LinkId l : path) changes_.bytes[l.value] += bytes;
   }
-  // A path takes the place of another, which has the link.
+  // Notes that `path` takes the place of the path `before`, which has the link.
   void Lengthen(LinkId link, std::span<const LinkId> path, std::span<const LinkId> before) {
     int64_t& longer = changes_.longer_ps[group_.OrbitOf(link)];
     longer = std::max(longer, LatencyOf(whole_, path) - LatencyOf(whole_, before));
@@ -73,7 +73,8 @@ class Changing {
                    });
   }
 
-  // Takes away what lost ranks would send and receive. Chunks of theirs that go between other ranks stay.
+  // Takes away the bytes that lost ranks would send and receive. Bytes of their chunks between other ranks
+  // stay, so loads are rather too large.
   void LeaveOutLost() {
     const auto is_lost = [&](Rank r) { return IsLost(whole_.NodeOf(r), whole_, schedule_.missing); };
     std::vector<LinkId> links;
@@ -132,7 +133,7 @@ SlowedMachine SlowedOf(const Schedule& schedule, const CollectiveSizes& sizes, c
     double& most = seconds[orbit];
     const double all = columns[static_cast<size_t>(orbit)] * group.LinkShare(orbit);
     most = std::max(most, all / static_cast<double>(whole.link(l).bandwidth_bytes_per_s));
-    if (link >= topology.num_links()) continue;  // it lost all of its bytes
+    if (link >= topology.num_links()) continue;  // a lost link carries nothing
     most = std::max(most, (all + changed) / static_cast<double>(topology.link(l).bandwidth_bytes_per_s));
   }
   TopologySpec spec = whole.spec();

@@ -1,6 +1,6 @@
-// Trees are those of the columns, and elements take them to the trees of all chunks. Under element e the lost
-// ranks m stand at the places e^-1·m of a tree. They are taken out from the leaves up, so that the children
-// of each are there, or have an heir that is.
+// Only the trees of the columns are built; an element e takes such a tree to the tree of another chunk. In
+// that tree the lost rank m stands at the place e^-1·m of the tree of the columns. Lost ranks are taken out
+// from the leaves up, so that a lost child has its heir before its parent looks for one.
 #include "ir/taken_over.h"
 
 #include <fmt/core.h>
@@ -62,7 +62,8 @@ class TakingOver {
   }
 
  private:
-  // A child that is there, in place of one of the tree's.
+  // A child that is not lost: a child in the tree, or the heir of one. `edge`: the transfer of the child in
+  // the tree.
   struct Child {
     int32_t rank = 0, edge = 0;
   };
@@ -80,7 +81,7 @@ class TakingOver {
         if (tree.edge[place.index()] != kNone)
           places.emplace_back(tree.edge[place.index()], static_cast<int32_t>(m));
       }
-      // Copies reach leaves last, and sums leave them first.
+      // Leaves come first: copies reach them last, and sums leave them first.
       std::ranges::sort(places);
       if (tree.op == TransferOp::kCopy) std::ranges::reverse(places);
       for (const auto& [edge, m] : places)
@@ -111,13 +112,13 @@ class TakingOver {
                              .heir_sends = copies == heir_is_parent});
     };
     const Rank parent = tree.op == TransferOp::kCopy ? schedule_.src[edge] : schedule_.dst[edge];
-    // A parent that is lost leaves its transfers, also those with this heir, to its own heir.
+    // If the parent is lost, the parent's own heir takes over the transfer between it and this heir.
     if (at_[parent.index()] == kNone) add(parent.value, heir, edge, false);
     for (const Child& child : children_)
       if (child.rank != heir) add(heir, child.rank, child.edge, true);
   }
 
-  // The next of those children whose paths are as long as most are.
+  // Returns the next child in turn, of the children whose paths have the most common length.
   int32_t HeirOf(int32_t m) {
     std::map<size_t, size_t> children;  // by links of the path
     const auto length = [&](const Child& child) {

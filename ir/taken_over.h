@@ -1,11 +1,11 @@
 // The transfers of lost ranks in a compressed schedule (ir/damaged.h), which other ranks take over. Each
-// chunk of the columns travels along a tree of ranks: copies away from the rank of its block, sums towards it
-// (rule S9). A lost rank is taken out of the trees of all chunks but its own, which are none of the
-// collective. One of its children that is there, its *heir*, takes its place: the heir moves what the lost
-// rank would move, at the same steps. docs/ir.md, section 3.
+// chunk of the columns travels along a tree of ranks. Copies go away from the rank of the chunk's block, and
+// sums go towards this rank (rule S9). The chunks of lost ranks are not part of the collective. A lost rank
+// is taken out of the trees of all other chunks. One of its children that is not lost, its *heir*, takes its
+// place: the heir moves what the lost rank would move, in the same steps. docs/ir.md, section 3.
 //
-// A chunk of an alltoall goes from one rank to one other, and has no heirs: the ranks that pass it on are
-// lost only with one of these two.
+// A chunk of an alltoall goes from one rank to one other rank and needs no heirs. A rank that passes the
+// chunk on is lost only if one of the two ends is lost.
 //
 // Work and memory grow with the lost ranks, and with the columns for each of them.
 #pragma once
@@ -25,8 +25,8 @@
 
 namespace xccl {
 
-// A transfer of one chunk, of which a lost rank's heir is one end. The lost rank stands at that end in the
-// columns.
+// A transfer of one chunk that the heir of a lost rank takes over. The heir is at the end at which the
+// translate of the columns has the lost rank.
 struct TakenOver {
   ChunkId chunk;
   Rank src, dst;
@@ -36,20 +36,21 @@ struct TakenOver {
   bool heir_sends = false;
 };
 
-// A rank that passes a chunk of the columns on. In a translate whose ends are not lost, a lost rank stands
-// there.
+// A fault of an alltoall's columns: `relay` passes on `chunk`, and a translate between ranks that are not
+// lost has the lost rank `lost` in the place of `relay`.
 struct LostRelay {
   ChunkId chunk;
   Rank relay, lost;
 };
-// The first such rank of an alltoall's columns, if there is one. Requires: lost hosts, and rules S1 to S7.
+// Returns the first lost relay of an alltoall's columns, or nullopt. Requires: lost hosts, and rules S1 to
+// S7.
 std::optional<LostRelay> FindLostRelay(const Schedule& schedule, const Translations& translations,
                                        const Topology& whole);
 
-// All transfers that heirs take over; none in an alltoall. Elements are taken in order for each chunk of the
-// columns, and those of a lost rank's children that may be its heir take turns: those whose paths from it
-// have as many links as most of its children's paths have. Requires: lost hosts, rules S1 to S7 and S9 but
-// for its paths, and the translations of the schedule.
+// Returns all transfers that heirs take over; none in an alltoall. Goes through the chunks of the columns
+// and, for each chunk, through the elements in order. The children that may be heirs of a lost rank take
+// turns. A child may be the heir if its path from the lost rank has as many links as most of the children's
+// paths. Requires: lost hosts, the schedule's translations, and rules S1 to S7 and S9 except for paths.
 std::vector<TakenOver> TransfersTakenOver(const Schedule& schedule, const Translations& translations,
                                           const Topology& whole);
 
@@ -60,10 +61,10 @@ class PathsBetween {
   PathsBetween(const Schedule& schedule, const PathKinds& kinds, const Topology& whole,
                const SymmetryGroup& group);
 
-  // Sets the links to the schedule's way between two ranks, or to a translate of a path of the columns, with
-  // its detours. Returns false if there is neither.
+  // Sets `links` to the schedule's way between two ranks or, if there is none, to a translate of a path of
+  // the columns, with its detours. Returns false if there is neither.
   bool Find(Rank src, Rank dst, std::vector<LinkId>& links) const;
-  // Sets the links to a translate of a path of the columns, without detours. Returns false if there is none.
+  // Sets `links` to a translate of a path of the columns, without detours. Returns false if there is none.
   bool FindTranslate(Rank src, Rank dst, std::vector<LinkId>& links) const;
 
  private:
@@ -75,11 +76,11 @@ class PathsBetween {
   const PathKinds& kinds_;
   const SymmetryGroup& group_;
   const Detours detours_;
-  std::unordered_map<uint64_t, int32_t> kind_;  // by the ends of a kind, the first with these
+  std::unordered_map<uint64_t, int32_t> kind_;  // by ends: the first kind with these ends
   std::unordered_map<uint64_t, size_t> way_;    // by ends
 };
 
-// Adds the transfers that heirs take over. Errors: kInvalidInput if there is no path for one.
+// Adds the transfers that heirs take over to `plain`. Errors: kInvalidInput if there is no path for one.
 Status AddTakenOver(const Schedule& schedule, const Translations& translations, const Topology& whole,
                     Schedule& plain);
 

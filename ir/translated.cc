@@ -194,8 +194,8 @@ void ForEachRun(const Translations& translations, const Transfer& transfer, Visi
   }
 }
 
-// Calls visit(first, count) for the runs of the transfer's translate under element e, but for chunks of lost
-// ranks. Neighbouring runs are one. `runs` is working memory.
+// Calls visit(first, count) for the runs of the transfer's translate under element e, without the chunks of
+// lost ranks. Joins neighbouring runs. `runs` is working memory.
 template <typename Visit>
 void ForEachRunOfImage(const Translations& translations, const Transfer& transfer, int64_t e,
                        std::vector<std::pair<int32_t, int32_t>>& runs, Visit visit) {
@@ -212,7 +212,7 @@ void ForEachRunOfImage(const Translations& translations, const Transfer& transfe
   }
 }
 
-// A plain form of more runs than this is not looked at for neighbours, which would take over a second.
+// The most runs of a plain form in which CountExpanded() looks for neighbours; more would take over a second.
 constexpr int64_t kMostRuns = int64_t{1} << 25;
 
 int64_t CountExpanded(const Schedule& schedule, const Translations& translations) {
@@ -224,8 +224,8 @@ int64_t CountExpanded(const Schedule& schedule, const Translations& translations
       ++runs_of_base;
       if (lacks_pairs) of_pairs_there += translations.PairsThere(first);
     });
-  // A chunk takes a transfer to, or from, each rank but its own. So as many are left for each chunk that is
-  // left as there are other ranks.
+  // A chunk has one transfer to, or from, each rank but its own. Without the lost ranks, each chunk that is
+  // left has one transfer for each other rank that is left.
   const int64_t ranks = translations.num_members(), there = translations.members_there();
   if (has_lost && !lacks_pairs) return runs_of_base * order / (ranks * (ranks - 1)) * (there * (there - 1));
   const bool one_run_each = runs_of_base == schedule.size();
@@ -239,8 +239,8 @@ int64_t CountExpanded(const Schedule& schedule, const Translations& translations
   return transfers;
 }
 
-// True for an allgather, reduce_scatter or alltoall of all ranks, with one chunk of equal weight in every
-// part. Any permutation of the ranks then keeps the parts.
+// Returns whether the collective is an allgather, reduce_scatter or alltoall of all ranks, with one chunk of
+// equal weight in every part. Any permutation of the ranks then keeps the parts.
 bool AreRanksAlike(const Collective& collective, const Topology& topology) {
   const CollectiveKind kind = collective.kind();
   const bool even = kind == CollectiveKind::kAllgather || kind == CollectiveKind::kReduceScatter ||

@@ -17,7 +17,7 @@ struct Violation {
   bool operator==(const Violation&) const = default;
 };
 std::string ToString(const Violation& violation);
-// OK, or kInvalidInput with the first violation and how many more there are.
+// Returns OK, or kInvalidInput with the first violation and the number of further ones.
 Status ToStatus(const std::vector<Violation>& violations);
 
 inline constexpr int32_t kMaxViolations = 20;

@@ -1,7 +1,8 @@
-// Plays every chunk with hashes in place of numbers. A leaf is the hash of its rank; a sum is a hash of the
-// set of its operands, which does not associate. The set says enough: all additions of a step to one value
-// are one sum, whose order follows from its operands. Two ranks with equal hashes hold the same expression,
-// up to a 64-bit collision. Linear in transfers × chunks each moves.
+// Plays every chunk with hashes in place of numbers. A contribution is the hash of its rank. A sum is a hash
+// of the set of its operands, so that (a + b) + c and a + (b + c) have different hashes. The set suffices,
+// because everything that one step adds to one value is one sum, whose order depends on its operands alone.
+// Two ranks with equal hashes hold the same expression, up to a 64-bit collision. Linear in transfers ×
+// chunks each moves.
 #include "ir/analysis/bitwise_same.h"
 
 #include <optional>
@@ -32,7 +33,7 @@ class Expressions {
       PathEnds(topology, schedule.paths[PathId(p)], ends_[p].sources, ends_[p].destinations);
   }
 
-  // True if all ranks that end with a sum of this chunk have the same hash.
+  // Returns whether all ranks that end with a sum of this chunk have the same hash.
   bool Same(ChunkId chunk, std::span<const int32_t> transfers) {
     collective_.Before(chunk, conditions_);
     for (const Holding& holding : conditions_) {
@@ -88,7 +89,7 @@ class Expressions {
   std::vector<Ends> ends_;      // by path
   std::vector<uint64_t> hash_;  // by rank; never read where a rank holds nothing
   std::vector<uint64_t> values_;
-  std::vector<uint64_t> operands_;  // by rank: of this step's sum there, the sum of their hashes
+  std::vector<uint64_t> operands_;  // by rank: the sum of the hashes of all that this step adds there
   std::vector<Rank> sums_;          // the ranks where this step adds
   std::vector<Holding> conditions_;
 };

@@ -1,4 +1,4 @@
-// Whether floating-point rounding gives every rank of a reduction the same bits.
+// Finds out whether floating-point rounding gives every rank of a reduction the same bits.
 #pragma once
 
 #include "ir/collective.h"
@@ -7,10 +7,11 @@
 
 namespace xccl {
 
-// True if all ranks that end with a sum of one chunk compute the same expression up to commuting operands,
-// and so get the same bits. True when nothing is reduced. All reductions of a step into one (rank, chunk) are
-// one sum, whose order follows from its operands; every in-switch reduction counts as an order of its own.
-// Requires: a schedule that verifies.
+// Returns whether all ranks that end with a sum of a chunk compute the same expression, up to the order of
+// operands, and so get the same bits. Returns true if nothing is reduced. Everything that one step adds to a
+// chunk at one rank is one sum of many operands, whose order depends on the operands alone. Each in-switch
+// reduction counts as an order of its own, because the switch chooses the order. Requires: a schedule that
+// verifies.
 bool IsBitwiseSame(const Schedule& schedule, const Collective& collective, const Topology& topology);
 
 }  // namespace xccl

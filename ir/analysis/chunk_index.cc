@@ -1,6 +1,6 @@
-// Builds compressed rows chunk -> transfers: a difference array counts, then a second pass over the
-// transfers fills. Working in blocks of chunks bounds the memory of schedules with very many wide
-// transfers.
+// Lists the transfers of every chunk in one array, chunk after chunk. First a difference array counts the
+// transfers of each chunk; then a second pass over the transfers fills the lists. The chunks are handled in
+// blocks, which bounds the memory for schedules with very many transfers of many chunks.
 #include "ir/analysis/chunk_index.h"
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 namespace xccl {
 namespace {
 
+// The most indices in the lists of one block, unless a single chunk has more: 256 MiB.
 constexpr int64_t kBlockEntries = int64_t{64} << 20;
 
 void Fill(const Schedule& schedule, int32_t begin, int32_t end, std::vector<int64_t>& next,

@@ -12,7 +12,7 @@
 
 namespace xccl {
 
-inline constexpr int32_t kNoNode = -1;  // absent, in columns of instruction numbers
+inline constexpr int32_t kNoNode = -1;  // no instruction, in columns of instruction numbers
 
 struct ProgramSite {
   Rank rank;
@@ -32,7 +32,8 @@ class ProgramIndex {
   const Instruction& instruction(int32_t node) const { return *instruction_[static_cast<size_t>(node)]; }
   ProgramSite Site(int32_t node) const;
   int32_t num_ranks() const { return static_cast<int32_t>(rank_first_block_.size()) - 1; }
-  // A threadblock's number in the whole program and its first instruction. Blocks are numbered by rank.
+  // Threadblocks, or blocks for short, are numbered through the whole program, rank by rank. BlockFirst() is
+  // the node of a block's first instruction.
   int32_t num_blocks() const { return static_cast<int32_t>(block_first_.size()) - 1; }
   int32_t BlockOf(int32_t node) const { return block_[static_cast<size_t>(node)]; }
   int32_t BlockFirst(int32_t block) const { return block_first_[static_cast<size_t>(block)]; }
@@ -51,22 +52,22 @@ class ProgramIndex {
         .subspan(static_cast<size_t>(i.dep_first), static_cast<size_t>(i.dep_count));
   }
 
-  // The sends, and the receives, on a connection of the program, in order.
+  // Return the instructions that send on a connection of the program, and that receive from it, in order.
   std::span<const int32_t> SendsOf(int32_t connection) const {
     return sends_[static_cast<size_t>(connection)];
   }
   std::span<const int32_t> ReceivesOf(int32_t connection) const {
     return receives_[static_cast<size_t>(connection)];
   }
-  // The connections that a block sends on or receives from: none, one, or the connections of a group in order
-  // of its members.
+  // Return the connections that a block sends on, and that it receives from: none, one, or the connections of
+  // a group in order of its members.
   std::span<const int32_t> SendConnections(int32_t block) const { return Connections(block, true); }
   std::span<const int32_t> RecvConnections(int32_t block) const { return Connections(block, false); }
-  // The first of them, or -1 if there is none.
+  // Return the first connection that a block sends on, and the first that it receives from; -1 without any.
   int32_t SendConnection(int32_t block) const { return FirstOf(SendConnections(block)); }
   int32_t RecvConnection(int32_t block) const { return FirstOf(RecvConnections(block)); }
-  // The index of a send among the sends of its connection, likewise of a receive; -1 if the instruction is no
-  // send or receive. In a group the index is the same on every connection.
+  // SendOrdinal() returns the index of an instruction among the sends of its connection, or -1 if the
+  // instruction does not send. RecvOrdinal() does so for receives. In a group, all connections agree.
   int32_t SendOrdinal(int32_t node) const { return send_ordinal_[static_cast<size_t>(node)]; }
   int32_t RecvOrdinal(int32_t node) const { return recv_ordinal_[static_cast<size_t>(node)]; }
 
@@ -85,20 +86,20 @@ class ProgramIndex {
   std::vector<const Instruction*> instruction_;
   std::vector<int32_t> block_, block_first_, rank_first_block_;
   std::vector<Rank> block_rank_;
-  // By block: the connections to send on, then those to receive from.
+  // By block: the connections on which it sends, then the connections from which it receives.
   std::vector<int32_t> connections_, connections_first_ = {0};
   std::vector<int32_t> send_ordinal_, recv_ordinal_;
   std::vector<std::vector<int32_t>> sends_, receives_;
 };
 
-// The edges of a pass that a topological order respects.
+// The waits of a pass that count as edges.
 enum class ProgramEdges : uint8_t {
   kLocal,  // the order in each threadblock, and dependencies
   kAll,    // also: a receive waits for its send, and a send for a free slot
 };
 
-// An order of all instructions in which every edge points forward. It is shorter than size() if
-// instructions wait for each other in a cycle. Requires for kAll: rule P4. Cost: linear.
+// Returns the instructions in an order in which every edge points forward. Leaves out instructions that wait
+// for each other in a cycle, and those that wait for such a cycle. Requires for kAll: rule P4. Cost: linear.
 std::vector<int32_t> TopologicalOrder(const Program& program, const ProgramIndex& index, ProgramEdges edges);
 
 // Sets `out` to the instructions that instruction `node` waits for along `edges`. If `slots` is 0, waits for

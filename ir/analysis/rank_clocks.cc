@@ -1,5 +1,5 @@
-// A clock is stored only where a dependency changes it; the instructions after it in the threadblock share
-// it.
+// A clock is stored only for instructions at which a dependency changes it. The instructions that follow in
+// the threadblock share the clock.
 #include "ir/analysis/rank_clocks.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ RankClocks::RankClocks(const ProgramIndex& index, Rank rank, std::span<const int
     : index_(index), first_block_(index.RankFirstBlock(rank)), first_node_(index.BlockFirst(first_block_)) {
   const size_t blocks = static_cast<size_t>(index.RankFirstBlock(Rank(rank.value + 1)) - first_block_);
   std::vector<int32_t> current(blocks * blocks, -1);  // the clock of every threadblock
-  std::vector<int64_t> latest(blocks, -1);            // where it was stored last
+  std::vector<int64_t> latest(blocks, -1);            // by threadblock: where its last clock begins in pool_
   stored_.assign(nodes.size(), -1);
   for (const int32_t node : nodes) {
     const size_t own = static_cast<size_t>(index.BlockOf(node) - first_block_);

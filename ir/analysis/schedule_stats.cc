@@ -1,7 +1,7 @@
-// Rounds: one pass over the steps adds up the load of every link. Depth: an index by chunk is built by a
-// counting sort; for each chunk, each write stores the length of the longest chain of transfers before it.
-// Columns of a compressed schedule stand for their translates, so nothing is expanded. Detours around damage
-// (ir/damaged.h) and lost ranks are left out, but for the number of transfers.
+// Rounds: one pass over the steps adds up the load of every link. Depth: for each chunk, each write stores
+// the length of the longest chain of transfers before it (ir/analysis/chunk_index.h lists the transfers of a
+// chunk). The columns of a compressed schedule stand for their translates, so nothing is expanded. Only the
+// number of transfers counts detours around damage (ir/damaged.h) and lost ranks.
 #include "ir/analysis/schedule_stats.h"
 
 #include <algorithm>
@@ -19,7 +19,8 @@
 namespace xccl {
 namespace {
 
-// Loads are counted by orbit of links, each of which stands for all translates that share it.
+// Returns the rounds. Adds up loads by orbit of links. A transfer of the columns loads each link of an orbit
+// once for each of its translates that pass the link.
 int64_t CountRounds(const Schedule& schedule, const Topology& topology, const SymmetryGroup& group) {
   int64_t unit = 0;
   for (const Link& link : topology.spec().links) unit = std::gcd(unit, link.bandwidth_bytes_per_s);
@@ -48,7 +49,8 @@ int64_t CountRounds(const Schedule& schedule, const Topology& topology, const Sy
   return rounds;
 }
 
-// Translates of one path count as one message of the columns.
+// Returns the messages of the plain form. In a step, paths of the columns that are translates of each other
+// carry one message and its translates.
 int64_t CountMessages(const Schedule& schedule, const Collective& collective, const Topology& topology,
                       const SymmetryGroup& group) {
   std::vector<int32_t> path_class(static_cast<size_t>(schedule.paths.size()));

@@ -21,26 +21,26 @@ struct ScheduleStats {
   int32_t depth = 0;  // the most transfers that any piece of data goes through in sequence
 };
 
-// For a compressed schedule, these are the counts of its plain form. Requires: a normalized schedule that
-// verifies. Cost: linear in transfers × chunks each moves × links of a path.
+// Returns the counts; for a compressed schedule, those of its plain form. Requires: a normalized schedule
+// that verifies. Cost: linear in transfers × chunks each moves × links of a path.
 ScheduleStats Stats(const Schedule& schedule, const Collective& collective, const Topology& topology);
 
 // The messages and bytes that a schedule puts on links at one size.
 struct LinkUse {
   int64_t messages = 0;
   double message_bytes = 0;        // mean size of a message
-  double between_hosts_bytes = 0;  // bytes that leave a host, each as often as it leaves one
+  double between_hosts_bytes = 0;  // bytes that leave hosts; a byte counts each time it leaves a host
   // The slowest link that carries a message; 0 if no message is sent.
   int64_t slowest_bytes_per_s = 0;
   // Time that the fullest link needs for its bytes alone.
   double fullest_ps = 0;
 };
-// Counts the plain form of a compressed schedule. Requires: as Stats. Cost: linear in the links
-// of all paths and of the topology, and in the chunks that the transfers move.
+// Returns the use of links; for a compressed schedule, that of its plain form. Requires: as Stats. Cost:
+// linear in the links of all paths and of the topology, and in the chunks that the transfers move.
 LinkUse LinkUseOf(const Schedule& schedule, const Collective& collective, const Topology& topology,
                   int64_t size_bytes);
 
-// The ranks, ascending, that carry data but are not members. Requires: as Stats. Linear.
+// Returns the ranks, ascending, that carry data but are not members. Requires: as Stats. Linear.
 std::vector<Rank> RelaysOf(const Schedule& schedule, const Collective& collective, const Topology& topology);
 
 }  // namespace xccl

@@ -1,6 +1,5 @@
-// All slots of a rank's buffers on one line: the input from its place on, the output, and scratch behind
-// both. In place, input and output lie over each other, so that slots which share memory are one slot of the
-// line.
+// All buffer slots of a rank, numbered on one line: input and output, then scratch. In place, input and
+// output overlap, so that buffer slots which share memory have one number.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +13,7 @@ namespace xccl {
 
 class SlotLine {
  public:
-  // `in_place`: where the collective has an in-place form for the rank.
+  // `in_place`: input and output share memory, if the collective has an in-place form for the rank.
   SlotLine(const Program& program, const Collective& collective, Rank rank, bool in_place);
 
   size_t size() const { return size_; }

@@ -22,15 +22,16 @@
 namespace xccl {
 namespace {
 
-// LowerBound() refuses longer bounds. Times of schedules then fit into 64 bits of picoseconds.
+// The longest bound in picoseconds, one day. LowerBound() refuses longer bounds, so that times of schedules
+// fit into 64 bits of picoseconds.
 constexpr double kLongestPs = kPsPerDay;
 // Relative rounding error by which a simulated time may differ from an equal bound.
 constexpr double kRounding = 1e-9;
 // Indexed by BoundKind.
 constexpr std::string_view kKindNames[] = {"cut", "flow", "lp", "counting", "relaxed", "flow-over-time"};
 
-// Refuses an alltoall whose demands are too many: those of one source for each orbit of ranks, or of all
-// pairs where no pair has a byte.
+// Refuses an alltoall with more than kMostParts demands. Only the demands of one source for each orbit of
+// ranks count, because that source stands for its orbit. If no pair has a byte, all pairs count.
 Status CheckDemands(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes) {
   if (collective.num_parts() <= kMostParts) return OkStatus();
   const bool is_empty = sizes.size_bytes() == 0;

@@ -34,7 +34,7 @@ struct Bound {
   int64_t size_bytes = 0;  // the requested size, rounded down (ir/sizes.h)
 };
 
-// Returns true if a plan's time equals the bound. Allows for rounding errors and one picosecond.
+// Returns whether a plan's time equals the bound, up to rounding errors and one picosecond.
 bool MeetsBound(int64_t time_ps, const Bound& bound);
 
 // The effort that the computation of a bound may take. kFast takes a fraction of a second on 1,024 ranks, but
@@ -49,7 +49,8 @@ BoundEffort QuickEffort(const Topology& topology);
 StatusOr<Bound> LowerBound(const Topology& topology, const Collective& collective, int64_t size_bytes,
                            TimeModel model, BoundEffort effort = BoundEffort::kExact);
 
-// Returns Bound::bandwidth_ps alone, in a fraction of the time. Requires that CheckReachable() is OK.
+// Returns Bound::bandwidth_ps alone, in a fraction of the time of LowerBound(). Requires that
+// CheckReachable() is OK.
 double BandwidthBoundPs(const Topology& topology, const Collective& collective, int64_t size_bytes,
                         BoundEffort effort);
 

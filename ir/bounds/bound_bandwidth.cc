@@ -9,7 +9,8 @@
 namespace xccl {
 namespace {
 
-// Returns the orbit of each node if all ranks are sinks and translations keep the supplies. Otherwise empty.
+// Returns the orbit of each node, so that FindRatioCut() needs one search for each orbit of sinks. Returns an
+// empty list if there are few sinks, if not all ranks are sinks, or if nodes of one orbit differ in supply.
 std::vector<int32_t> AlikeSinks(const Topology& topology, const RatioCutProblem& problem, Orbits& found) {
   constexpr size_t kMany = 64;  // fewest sinks for which translations save more time than their search takes
   if (problem.sinks.size() < kMany || problem.sinks.size() != static_cast<size_t>(topology.num_ranks()))

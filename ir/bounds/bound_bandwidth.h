@@ -23,8 +23,8 @@ struct BandwidthBound {
 BandwidthBound BandwidthBoundOf(const Topology& topology, const Collective& collective,
                                 const CollectiveSizes& sizes, BoundEffort effort, Orbits& orbits);
 
-// FindRatioCut() searches a cut for each member that receives one part. On machines of more ranks than this,
-// OnePartSeconds() gives the bound in its place.
+// The most members of a broadcast, reduce or allreduce for which FindRatioCut() searches a cut before each
+// member. If there are more members, OnePartSeconds() gives a quicker bound.
 inline constexpr int32_t kMostCutRanks = 1 << 15;
 
 // Returns a bound in seconds on a broadcast, reduce or allreduce of `bytes` bytes: the longest time that the

@@ -1,6 +1,5 @@
 // The bound counts the copies of each byte that must leave a set A of nodes. A holder of the byte is in A; D
-// is a set of ranks outside A that need the byte. The way to a node is the latency of the cheapest path to
-// it.
+// is a set of ranks outside A that need the byte. The way to a node is the least latency of a path to it.
 // 1. A rank of D gets the byte over a path that leaves A for the last time over some link a -> b. From b the
 //    byte goes on to the first node v that can copy: a GPU, or a switch that multicasts. No other node makes
 //    two messages of one.
@@ -9,7 +8,7 @@
 //   c(a -> b, u) = the number of ranks of D at most u - (way from a to v) away from v, for the best v.
 // 3. The messages that carry the byte over the links out of A must together serve all of D. So the sum of
 //    their c is at least |D|, for every byte that A holds:
-//   Σ over links out of A: bandwidth × ∫ c(link, T - t) dt  >=  |D| × bytes,
+//   Σ over links out of A: bandwidth × ∫ c(link, T - t) dt  >=  |D| × bytes.
 // Here t runs from the way to the link's tail to the plan's time T.
 // 4. The left side is piecewise linear in T and grows with T. The T at which both sides are equal is the
 //    bound.
@@ -36,9 +35,11 @@
 namespace xccl {
 namespace {
 
-// Number of sets D that are tried for one set A, and of distances at which a set A around a rank ends.
+// The most sets D that are tried for one set A, and the most distances from a rank at which a set A around
+// the rank ends.
 constexpr size_t kSets = 4;
-// A set is tried only if the work that is left is enough for this number of sets of equal cost.
+// A set A is tried only if the work that is left is enough for this number of sets of equal cost. So one
+// costly set does not use up the work of all later sets.
 constexpr int64_t kSearches = 8;
 
 using NodeSet = std::vector<bool>;  // by node
@@ -201,6 +202,7 @@ class WorstCopies {
     return near;
   }
 
+  // Returns the T of step 4 above, for the set D = `served`.
   int64_t LeastTime(const NodeSet& inside, const std::vector<int64_t>& way,
                     const std::vector<int32_t>& served, __int128 bytes) {
     std::vector<std::vector<Step>> near(copies_.size());
@@ -259,7 +261,7 @@ std::vector<int64_t> BytesOf(const Collective& collective, const CollectiveSizes
   return bytes;
 }
 
-// Returns the groups, ascending, that have one of the ranks.
+// Returns the groups, ascending, that contain at least one of the ranks.
 std::set<int32_t> GroupsOf(std::span<const Rank> ranks, const Topology& topology,
                            const NodeGroups& group_of) {
   std::set<int32_t> groups;

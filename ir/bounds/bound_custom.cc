@@ -4,7 +4,7 @@
 // 1. Cuts, for all parts together. A part must leave a set of nodes if some contribution is held only inside
 //    the set and needed outside. A part must enter the set if some contribution is held only outside and
 //    needed inside. The bytes of all parts share the bandwidth of the cut. All cuts are tried on machines of
-//    few nodes; only sweeps are tried on larger machines.
+//    few nodes; only sweeps (node_cuts.h) are tried on larger machines.
 //
 // 2. Blocks (each GPU, each host), as for an allreduce (bound_allreduce.cc). Let E be the blocks that hold
 //    some contribution alone, and F the blocks that need all contributions of E. Let x be the first block
@@ -37,9 +37,9 @@
 namespace xccl {
 namespace {
 
-// Most nodes of a machine for which all cuts are tried, about a thousand.
+// The most nodes of a machine for which all cuts are tried; 10 nodes have about a thousand cuts.
 constexpr int32_t kFewNodes = 10;
-// Largest destinations × (links + table entries) for which the worst cut before each destination is searched.
+// The most destinations × (links + table entries) for which bound 3 above is computed.
 constexpr int64_t kFlowWork = 20'000'000;
 
 struct PartFacts {
@@ -66,7 +66,8 @@ Crossing CrossingOf(const Topology& topology, const std::vector<PartFacts>& part
   };
   for (const PartFacts& part : parts) {
     std::set<int32_t> leaves, enters, alone;
-    std::map<int32_t, size_t> needed;  // by block: contributions needed there, held by one block
+    std::map<int32_t, size_t>
+        needed;  // by block: the facts (needs.h) that it needs and that one block alone holds
     size_t exclusive = 0;
     for (const Fact& fact : part.facts) {
       const std::vector<int32_t> holders = blocks_of(fact.holders), needers = blocks_of(fact.needers);
@@ -168,7 +169,7 @@ double EveryCutSeconds(const Topology& topology, const std::vector<PartFacts>& p
 
 // Returns the seconds of the worst cut between `sink` and the parts that it must receive. Each part becomes
 // an extra node with arcs to its holders. An arc is as wide as all links into the sink together, so the worst
-// cut need not cross an arc. Returns 0 if amounts are too large for the search.
+// cut need not cross such an arc. Returns 0 if amounts are too large for the search.
 double CutSeconds(const Topology& topology, const std::vector<PartFacts>& parts, Rank sink) {
   RatioCutProblem problem = CutsOf(topology);
   problem.sinks = {topology.NodeOf(sink).value};

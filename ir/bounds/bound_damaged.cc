@@ -12,7 +12,7 @@
 namespace xccl {
 namespace {
 
-// The nodes that a rank reaches, or that reach it.
+// Returns for each node whether the rank reaches it or, with `backwards`, whether it reaches the rank.
 std::vector<bool> Reached(const Topology& topology, Rank from, bool backwards) {
   std::vector<bool> reached(static_cast<size_t>(topology.num_nodes()), false);
   std::vector<NodeId> queue = {topology.NodeOf(from)};
@@ -27,8 +27,8 @@ std::vector<bool> Reached(const Topology& topology, Rank from, bool backwards) {
   return reached;
 }
 
-// One grouping for each distance from the GPUs but the greatest: the groups that remain without the nodes
-// farther away, such as hosts, leaves with their hosts, and pods.
+// Returns one grouping for each distance from the nearest GPU, except 0 and the greatest distance. A group is
+// a component of the nodes up to that distance, such as a host, a leaf with its hosts, or a pod.
 std::vector<NodeGroups> BelowTiers(const Topology& topology) {
   std::vector<int32_t> distance(static_cast<size_t>(topology.num_nodes()), -1);
   std::vector<NodeId> queue;
@@ -57,7 +57,7 @@ std::vector<NodeGroups> BelowTiers(const Topology& topology) {
   return tiers;
 }
 
-// The bytes that must leave and enter a group of `inside` of the n members.
+// Returns the bytes that must leave and enter a group with `inside` of the members; 0 for other kinds.
 OutAndIn BytesAcross(const Collective& collective, const CollectiveSizes& sizes, double inside,
                      bool has_root) {
   const double n = collective.num_members(), outside = n - inside;

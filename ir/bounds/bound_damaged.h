@@ -1,6 +1,6 @@
-// Bounds of large damaged machines. The other bounds rest on translations, which a damaged machine lacks. A
-// machine with more and faster links is no slower, so that a bound of the whole machine holds, too; cuts
-// around the damage are added.
+// Bounds of large damaged machines. The other bounds are quick only if translations make ranks alike, and a
+// damaged machine lacks translations. The whole machine has more and faster links, so its bounds hold for the
+// damaged machine, too. Cuts around the damage can raise them.
 #pragma once
 
 #include <optional>
@@ -12,22 +12,24 @@
 
 namespace xccl {
 
-// True if all members reach each other. Linear.
+// Returns whether all members reach each other. Cost: linear in the machine.
 bool AllReachEachOther(const Topology& topology, const Collective& collective);
 
-// The start of all bounds of a large damaged machine.
+// The whole machine. Bounds are computed for it and not for the damaged machine.
 struct WholeMachine {
   Topology topology;
-  bool has_more_ranks = false;  // so that its bounds are no bounds of the damaged machine
+  bool has_more_ranks = false;  // its bounds then do not hold for the damaged machine
 };
-// The whole machine, if the machine is large and damaged, its members reach each other, and the whole one has
-// ranks that are all alike or more of them.
+// Returns the whole machine, if the machine is large and damaged and its members reach each other. Returns
+// nullopt if the whole machine has as many ranks and they are not all alike, because its bounds would not be
+// quicker.
 std::optional<WholeMachine> WholeForBounds(const Topology& topology, const Collective& collective,
                                            Orbits& orbits);
 
-// The seconds that bytes take to cross cuts of a damaged machine: around each GPU, each host, the groups that
-// fast links join, and the groups below each tier of switches; in an allreduce also to pass from one of these
-// groups to the other. 0 where parts may differ. Linear.
+// Returns in seconds the longest time that bytes take to cross a cut of a damaged machine. Tries the cuts
+// around each GPU, each host, each group that fast links join, and each group below a tier of switches. For
+// an allreduce, also counts the passes between these groups (PartitionSeconds). Returns 0 unless the
+// collective is an allgather, reduce_scatter, alltoall, allreduce, broadcast or reduce. Linear.
 double CutsAroundDamage(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes);
 
 }  // namespace xccl

@@ -1,6 +1,6 @@
-// The bound is the larger of two: the concurrent flow of all demands (ir/bounds/concurrent_flow.h), and the
-// worst of some cuts that are quick to list. If the machine has translations, the flow has one price for each
-// orbit of links, and one source for each orbit of ranks.
+// The bound of alltoall(v) and sendrecv is the larger of two: the concurrent flow of all demands
+// (ir/bounds/concurrent_flow.h), and the worst of some cuts that are quick to list. If the machine has
+// translations, the flow has one price for each orbit of links, and one source for each orbit of ranks.
 #include <algorithm>
 
 #include "base/units.h"
@@ -13,10 +13,11 @@ namespace {
 
 // Relative rounding error of the linear program. A flow whose load is so close to the bound attains it.
 constexpr double kMeets = 1e-9;
-// Limits for CrowdedFlowBound(): of the product sources × links × rounds, and of the number of rounds.
+// The most sources × links × rounds for one call of CrowdedFlowBound(), and the most rounds.
 constexpr int64_t kCrowdWork = 3'000'000;
 constexpr int32_t kCrowdRounds = 30;
-// Most sources × links for which CrowdedFlowBound() is called at all. Beyond it the cuts are the bound.
+// The most sources × links for which CrowdedFlowBound() is called at all. If there are more, the cuts alone
+// are the bound.
 constexpr int64_t kMostCrowdWork = 400'000'000;
 
 }  // namespace

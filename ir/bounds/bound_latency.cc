@@ -24,9 +24,9 @@ namespace {
 
 // Most links of a GPU for which a comparison with other GPUs' links costs less than a search.
 constexpr size_t kFewLinks = 64;
-// The most links that the searches from all holders look at: about two seconds. On a larger machine whose
-// ranks differ, some holders are searched from, evenly spaced; the bound can then be less, but never too
-// large.
+// The most links that the searches from all holders look at: about two seconds. If all searches would look at
+// more links, only some holders, evenly spaced, are searched from. The bound can then be weaker, but never
+// too large.
 constexpr int64_t kMostLooks = int64_t{1} << 26;
 
 // Sorted links of a GPU as (other end, incoming?, alpha, overhead). Interchangeable GPUs have equal lists.
@@ -47,7 +47,7 @@ Attachment AttachmentOf(const Topology& topology, Rank rank) {
   return attachment;
 }
 
-// Finds holders that are equally far from the destinations.
+// Finds holders that are as far from the destinations as a holder that is searched from.
 class EquivalentHolders {
  public:
   EquivalentHolders(const Topology& topology, const Need& need, Orbits& orbits) : topology_(topology) {
@@ -56,8 +56,8 @@ class EquivalentHolders {
     if (topology.num_ranks() >= kLargeMachine && holders == ranks && everyone_)
       translations_ = &orbits.OfMachine();
   }
-  // Returns true if the search from another rank serves `r` too: from an earlier argument, or from the
-  // representative of the orbit.
+  // Returns whether the search from another rank serves `r`, too. The other rank is an earlier argument of
+  // Seen(), or it represents the orbit of `r`.
   bool Seen(Rank r) {
     if (translations_ != nullptr && translations_->Representative(translations_->OrbitOf(r)) != r)
       return true;
@@ -73,8 +73,8 @@ class EquivalentHolders {
   std::set<Attachment> seen_;
 };
 
-// Explains a missing path between ranks of two hosts that no chain of links joins, in either direction; else
-// "".
+// Returns why a path is missing, if the ranks are on two hosts that no chain of links joins in either
+// direction. Otherwise returns an empty text.
 std::string HostsApart(const Topology& topology, Rank a, Rank b) {
   const NodeId from = topology.NodeOf(a), to = topology.NodeOf(b);
   const std::optional<HostId> host = topology.node(from).host, other = topology.node(to).host;
@@ -87,9 +87,10 @@ std::string HostsApart(const Topology& topology, Rank a, Rank b) {
                      hosts[host->index()].name, hosts[other->index()].name);
 }
 
-// Returns the latency of the holder that is farthest from the one rank that all needs are of, by one search
-// backwards in place of one for each holder. Returns nullopt if there are several such ranks, if a holder has
-// no path, or if overheads make the search weaker on a machine that is not large.
+// Returns the latency of the farthest holder, if all needs have one and the same destination, as in a gather.
+// One search backwards from the destination then replaces one search for each holder. Returns nullopt if the
+// needs differ in their destinations or a need has several holders, or if a holder has no path. Also returns
+// nullopt on small machines if links have overheads, because the search leaves overheads out.
 std::optional<int64_t> FarthestFromOne(const Topology& topology, const std::vector<Need>& needs,
                                        TimeModel model) {
   const bool same = needs.size() > 1 && std::ranges::all_of(needs, [&](const Need& need) {
@@ -112,8 +113,9 @@ std::optional<int64_t> FarthestFromOne(const Topology& topology, const std::vect
   return farthest;
 }
 
-// Leaves so many of the holders that searches from them stay within kMostLooks. A search back from the first
-// holder then finds out whether all reach it; the one forward tells whether it reaches all destinations.
+// Drops holders so that the searches from the others look at no more than kMostLooks links. Returns an error
+// if a holder has no path to the first holder. LatencyBound() finds out whether the first holder reaches all
+// destinations; then every holder reaches them.
 Status ThinOut(const Topology& topology, const Collective& collective, std::vector<Rank>& holders) {
   const size_t most =
       static_cast<size_t>(std::max<int64_t>(1, kMostLooks / std::max(1, topology.num_links())));

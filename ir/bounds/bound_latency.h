@@ -11,9 +11,9 @@
 
 namespace xccl {
 
-// Returns in picoseconds the largest cost, over all needs and their destinations, of the cheapest path from a
-// holder to the destination. A link costs its alpha. In the blocking model every link also costs its
-// overhead. In the pipelined model only links that leave a holder cost their overhead, because an earlier
+// Returns in picoseconds the largest cost, over all needs (needs.h) and their destinations, of the cheapest
+// path from a holder to the destination. A link costs its alpha. In the blocking model every link also costs
+// its overhead. In the pipelined model only links that leave a holder cost their overhead, because an earlier
 // chunk of the same message may have paid the overhead of later links.
 // Errors: kInfeasible if a need has no path (the message names two ranks); kInvalidInput if the topology
 // lacks a rank of the collective. Cost: one search for each set of holders. If each holder is a set of its

@@ -41,19 +41,19 @@
 namespace xccl {
 namespace {
 
-// Most distances for which the set of all ranks at least that far away is tried.
+// The most distances for which the set of all ranks at least that far away is tried.
 constexpr size_t kDistances = 24;
 // A search for the worst set looks at several orders of the set's elements. The search begins only if the
 // work that is left is enough for this number of orders.
 constexpr int64_t kOrders = 8;
-// Most shares of all ranks together that are looked at.
+// The most shares (Exchange::Share) of all ranks together. If there are more, only every n-th rank counts.
 constexpr int32_t kShares = 1 << 18;
 // Work limits in arcs looked at: a second for kExact, a fraction of a second for kFast.
 constexpr int64_t kWork = 12'000'000;
 constexpr int64_t kFastWork = 6'000'000;
-// On a large machine (kLargeMachine) flows are searched only if the work is enough for so many searches of
-// all links, since one flow takes a search for each length of its paths. Otherwise the bound is that of
-// distances and of the links of both ends.
+// Flows are computed on a large machine (kLargeMachine) only if the work is enough for this number of
+// searches over all links. One flow takes a search for each length of its paths. With less work, the bound
+// follows from distances and from the links of both ends alone.
 constexpr int64_t kFewestSearches = 64;
 
 // The data that one rank must get from other ranks, or must give to them.
@@ -171,8 +171,8 @@ class Exchanges {
   std::vector<Exchange> made_;
 };
 
-// Returns the machine with one more node, the hub. Arcs without capacity lead from the hub to every node and
-// from every node to the hub.
+// Returns the machine with one more node, the hub. Arcs lead from the hub to every node and from every node
+// to the hub. They have no capacity until FlowsSteadily() gives them some.
 MinCostFlow WithHub(const Topology& topology, TimeModel model) {
   std::vector<CostArc> arcs = ArcsOf(topology, model);
   for (CostArc& arc : arcs) arc.cost += std::exchange(arc.start_cost, 0);
@@ -279,9 +279,11 @@ class WorstExchange {
   }
 
   // Tries these sets of shares:
-  // - all shares at least so far away, for the distances that promise most by the links of this rank alone;
+  // - all shares at least as far away as a distance, for the distances with the largest bounds from the links
+  //   of this rank alone;
   // - all shares outside the rank's host;
-  // - each share alone, if sources pay the overhead of their links.
+  // - each share alone, if the rank gets the shares and links have overheads, since only a lone source pays
+  //   the overhead of its links.
   void TryFarOnes(const Exchange& exchange) {
     const std::vector<Exchange::Share>& shares = exchange.shares;
     const int64_t own = (exchange.gets ? in_ : out_)[static_cast<size_t>(exchange.node)];
@@ -311,7 +313,7 @@ class WorstExchange {
     if (exchange.gets && starts_cost_) TryEach(exchange);
   }
 
-  // Returns true if a simple plan finishes the exchange by best_, so that no set gives a larger bound. In the
+  // Returns whether a simple plan finishes the exchange by best_, so that no set gives a larger bound. In the
   // simple plan each share flows at a steady rate over paths at most `detour` longer than the shortest path.
   // Its last byte arrives just in time.
   bool IsEasy(const Exchange& exchange) {
@@ -321,7 +323,7 @@ class WorstExchange {
     return false;
   }
 
-  // Returns true if the simple plan of IsEasy() exists for this detour. The hub's arcs make all paths equally
+  // Returns whether the simple plan of IsEasy() exists for this detour. The hub's arcs make all paths equally
   // long and limit each share to its rate.
   bool FlowsSteadily(const Exchange& exchange, int64_t detour) {
     const int32_t hub = topology_.num_nodes();

@@ -50,7 +50,7 @@ struct Window {
   int64_t bandwidth_bytes_per_s = 0;
 };
 
-// Returns the least time in ps in which the links together carry `bytes` bytes.
+// Returns the least time in ps in which the links together carry `bytes` bytes, each within its window.
 int64_t LeastTimeWithin(std::vector<Window> links, __int128 bytes) {
   std::ranges::sort(links, {}, &Window::wait_ps);
   __int128 over = bytes * kPsPerSecond, under = 0;

@@ -30,7 +30,7 @@ namespace {
 constexpr double kTie = 1e-9;
 // Least weight of a tree. A tree of less weight is a rounding error of the linear program, and is dropped.
 constexpr double kLeast = 1e-7;
-// Growth of the price of the most crowded orbit in one round.
+// The share by which a round raises the price of the most crowded orbit; less for other orbits.
 constexpr double kGrowth = 0.3;
 // Most simplex iterations in one round.
 constexpr int32_t kIterations = 20'000;

@@ -23,7 +23,7 @@ namespace xccl {
 struct FlowProblem {
   const Topology* topology = nullptr;
   Demands demands;             // under a symmetry: demands of one source per orbit
-  std::vector<int32_t> orbit;  // by link, dense from 0
+  std::vector<int32_t> orbit;  // by link: the number of its orbit, dense from 0
   // By orbit. `share` × the bytes that a source sends over links of the orbit is the load that the source and
   // its translates put on each link of the orbit. `capacity` is the bandwidth of one link of the orbit in
   // bytes per second.

@@ -1,4 +1,5 @@
-// With m of n members on one side of a cut, m × (n - m) parts cross it in each direction.
+// The cuts of an alltoall: if m of n members are on one side of a cut, m × (n - m) parts cross the cut in
+// each direction.
 #include "ir/bounds/demand_flow.h"
 
 #include <algorithm>
@@ -12,7 +13,8 @@
 namespace xccl {
 namespace {
 
-// Most sources × links × rounds of a bound's linear program, and the fewest rounds.
+// The most sources × links × rounds of a bound's linear program, and the fewest rounds, which are made even
+// if they are more work.
 constexpr int64_t kMostSearched = 60'000'000;
 constexpr int64_t kFewestRounds = 4;
 
@@ -52,7 +54,7 @@ double SweepSeconds(const Topology& topology, const Collective& collective, doub
   return sweep.Seconds();
 }
 
-// The demands of sources that represent their orbits.
+// Returns the demands of an alltoall whose sources represent their orbits.
 Demands EvenDemands(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes,
                     const SymmetryGroup& group) {
   Demands demands;

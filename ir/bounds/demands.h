@@ -21,7 +21,8 @@ struct Demands {
   std::vector<std::vector<To>> to;  // by source
 };
 
-// Returns the demands. A part of fewer bytes counts as `least_bytes`. Parts of 0 bytes are left out.
+// Returns the demands. A part of fewer than `least_bytes` bytes counts as `least_bytes`. Parts that still
+// have 0 bytes are left out.
 Demands DemandsOf(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes,
                   double least_bytes = 0);
 

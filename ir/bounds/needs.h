@@ -14,7 +14,7 @@ namespace xccl {
 // Returns a chunk of the part that is not always empty; nullopt if there is no such chunk.
 std::optional<ChunkId> UsedChunk(const Collective& collective, PartId part);
 
-// One or more contributions to a part that all have these holders and these needers.
+// One or more contributions to a part that have the same holders and the same needers.
 struct Fact {
   std::vector<Rank> holders, needers;  // sorted, not empty; some needer is not a holder
   auto operator<=>(const Fact&) const = default;
@@ -27,7 +27,7 @@ std::set<Fact> FactsOf(const Collective& collective, PartId part);
 struct Need {
   std::vector<Rank> holders;       // sorted; not empty unless `each`
   std::vector<Rank> destinations;  // sorted, not empty and without holders unless `each`
-  // True if each holder has data of its own that all other destinations must get.
+  // Whether each holder has data of its own that all other destinations must get.
   bool each = false;
 };
 // Returns one need per set of holders, ordered by holders. If the kind of the collective makes every

@@ -22,8 +22,7 @@ std::vector<NodeGroups> JoinedByFastLinks(const Topology& topology);
 struct OutAndIn {
   double out = 0, in = 0;
 };
-// Returns the bandwidth of the links out of and into each group, by group number, without links inside
-// groups.
+// Returns the bandwidth of the links out of and into each group, by group number.
 std::vector<OutAndIn> BandwidthAround(const Topology& topology, const NodeGroups& group_of);
 
 // Returns the bandwidth that all transfers from group to group share: of all links out of groups or of all

@@ -16,11 +16,11 @@ class Orbits {
  public:
   explicit Orbits(const Topology& topology) : topology_(&topology) {}
 
-  // FindTranslations() of the machine.
+  // Returns FindTranslations() of the machine.
   const SymmetryGroup& OfMachine();
-  // TranslationsFor() the collective. Requires: every call is for the same collective and sizes.
+  // Returns TranslationsFor() of the collective. Requires: every call is for the same collective and sizes.
   const SymmetryGroup& OfCollective(const Collective& collective, const CollectiveSizes& sizes);
-  // OneOfEachOrbit() of the members. Requires: as OfCollective.
+  // Returns OneOfEachOrbit() of the members. Requires: as OfCollective.
   std::vector<Rank> OneOfEach(const Collective& collective, const CollectiveSizes& sizes);
 
  private:

@@ -60,7 +60,7 @@ class Strength {
       total += link.bandwidth_bytes_per_s / unit;
       if (ends.first < gpus_) out_ += link.bandwidth_bytes_per_s / unit;
     }
-    fits_ = total < (1LL << 40);  // products with numerators and denominators stay below 2^62
+    fits_ = total < (1LL << 40);  // so products with p and q stay below 2^62
     for (const auto& [ends, sum] : capacity) arcs_.push_back({ends.first, ends.second, sum});
   }
 
@@ -93,8 +93,8 @@ class Strength {
   };
 
   // Returns the partition with the least sum over its blocks of q × bandwidth - p, by Dilworth's truncation.
-  // Each GPU in turn gets the largest value that every set of the GPUs so far allows. Tight sets that meet
-  // are joined.
+  // Gives each GPU in turn the largest value for which the values of every set of GPUs add up to at most q ×
+  // (bandwidth out of the set) - p. Sets that reach this limit and share a GPU are joined to one block.
   Partition BestFor(int64_t p, int64_t q) const {
     std::vector<int32_t> block(static_cast<size_t>(gpus_));
     std::iota(block.begin(), block.end(), 0);

@@ -21,7 +21,7 @@ bool Stretches(const PathPiece& piece, Elastic elastic) {
   return false;
 }
 
-// Moves the ends of pieces so that the last one is time_ps.
+// Stretches the elastic pieces, or all pieces if need be, so that the last piece ends at time_ps.
 void Stretch(std::vector<PathPiece>& pieces, int64_t time_ps, Elastic elastic) {
   __int128 total = 0, stretch = 0;
   for (const PathPiece& piece : pieces) {

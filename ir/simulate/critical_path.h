@@ -1,6 +1,6 @@
-// Why a simulation takes as long as it does: the chain of events that ends with the last arrival. Each event
-// of the chain starts at the instant at which the one before it ends, so the plan gets faster only if
-// something on the chain does. ir/simulate/trace.h and trace_program.h return it with a trace.
+// The critical path of a simulation: the chain of events that ends with the last arrival. Each event of the
+// chain starts when the event before it ends, so a plan becomes faster only if an event of the chain does.
+// ir/simulate/trace.h and trace_program.h return the path with a trace.
 #pragma once
 
 #include <cstdint>
@@ -34,12 +34,13 @@ struct PathPiece {
   bool operator==(const PathPiece&) const = default;
 };
 
-// Invariants: the first piece starts at 0, each starts where the one before it ends, none is empty, and the
-// last ends at the time of the simulation. Neighbours differ in more than their times.
+// Invariants: the first piece starts at 0, every other piece starts where the piece before it ends, and the
+// last piece ends at the time of the simulation. No piece is empty. Neighbouring pieces differ in more than
+// their times.
 struct CriticalPath {
   std::vector<PathPiece> pieces;
-  // The chain is that of a shorter run, because the simulation extrapolated a steady state. Pieces are
-  // stretched so that they end with the simulation's time.
+  // Whether the chain comes from a shorter run, because the simulation extrapolated a steady state. The
+  // pieces are then stretched so that they end at the simulation's time.
   bool stretched = false;
 };
 
@@ -52,15 +53,16 @@ struct PathShare {
   int64_t pieces = 0;
   bool operator==(const PathShare&) const = default;
 };
-// The shares of the path, longest first; shares of equal length are ordered by kind, link and block.
+// Returns the shares of the path, longest first; shares of equal length are ordered by kind, link and block.
 std::vector<PathShare> SharesOf(const CriticalPath& path);
 
-// The kinds of pieces that a longer run has more of: bytes on links alone, or all but a program's launch.
+// The kinds of pieces that grow with the number of segments or passes: transfers alone, or all pieces but a
+// program's launch.
 enum class Elastic : uint8_t { kTransfers, kAllButLaunch };
 
-// Makes the path from its pieces, which come last first. Drops empty pieces, joins neighbours, and stretches
-// the elastic pieces so that the last piece ends at `time_ps`; stretches all pieces if the elastic ones do
-// not suffice.
+// Returns the path that has these pieces, which come last first. Drops empty pieces, joins neighbours of one
+// place, and stretches the elastic pieces so that the last piece ends at `time_ps`. Stretches all pieces if
+// the elastic pieces do not suffice.
 CriticalPath MakeCriticalPath(std::vector<PathPiece> last_first, int64_t time_ps, Elastic elastic);
 
 }  // namespace xccl

@@ -1,6 +1,6 @@
-// Each instant is handled in two halves. First everything that happens at it is applied: links become idle,
-// heads and whole segments arrive, and jobs that waited for them become ready. Then every idle link that was
-// touched takes its least ready job. Neither half depends on the order of events, so the result is unique.
+// Handles each instant in two halves. First all events of the instant take effect: links become idle, heads
+// (first bytes) and whole segments arrive, and jobs that waited for them become ready. Then every idle link
+// starts the lowest of its ready jobs. Neither half depends on the order of events, so the result is unique.
 #include "ir/simulate/event_loop.h"
 
 #include <algorithm>
@@ -71,7 +71,8 @@ class EventLoop {
   struct LinkTimes {
     int64_t latency_ps = 0, overhead_ps = 0;
   };
-  // The facts of a job side by side, since jobs start in no order of memory.
+  // The data that Start() reads about a job, side by side in memory, because jobs do not start in the order
+  // of their numbers.
   struct Job {
     int64_t transfer_ps = 0;  // of a segment
     int32_t link = 0;
@@ -80,7 +81,7 @@ class EventLoop {
   };
   static constexpr int32_t kNone = -1, kSeveral = -2;
   struct CellState {
-    int32_t landed = 0;  // number of its first writes, in order of step, that have all landed
+    int32_t landed = 0;  // how many of its writes, in order of step, have landed without a gap
     int32_t reader = -1;
   };
 
@@ -109,7 +110,8 @@ class EventLoop {
     }
   }
 
-  // The flag of message m on hop h of its path is first_hop_of_message_[m] + h.
+  // Makes a flag for each message and hop that says whether the message has paid the link's overhead. The
+  // flag of message m on hop h of its path has the index first_hop_of_message_[m] + h.
   void MarkMessages() {
     first_hop_of_message_.assign(static_cast<size_t>(model_.num_messages), 0);
     std::vector<int32_t> length(static_cast<size_t>(model_.num_messages), 0);
@@ -233,7 +235,7 @@ class EventLoop {
   std::vector<LinkTimes> link_times_;  // by link
   std::vector<Job> jobs_;
   std::vector<int32_t> missing_;       // by job and segment
-  std::vector<int64_t> tail_arrives_;  // by job and segment: when the last input's end arrives at the tail
+  std::vector<int64_t> tail_arrives_;  // by job and segment: when its last byte arrives at the link's tail
   std::vector<uint8_t> landed_;        // by write and segment; set only for writes that land out of order
   std::vector<CellState> cells_;       // by cell and segment
   LinkQueues<uint64_t> links_;         // keys of jobs and segments

@@ -42,7 +42,7 @@ class EventQueue {
   static constexpr int kBits = 4;  // bits of a digit
   static constexpr size_t kDigits = size_t{1} << kBits, kLevels = 64 / kBits;
 
-  // By the highest digit in which its time differs from now_.
+  // Puts an event into the bucket of the highest digit in which its time differs from now_.
   void Add(const Event& event) {
     const auto time = static_cast<uint64_t>(event.time_ps);
     const uint64_t differs = time ^ static_cast<uint64_t>(now_);

@@ -14,8 +14,8 @@ namespace xccl {
 // The bytes that each instruction moves in a pass.
 class InstructionBytes {
  public:
-  // `all`: covers every instruction; else only sends. `whole`: passes past the end count as if the chunks
-  // continued, to observe a steady state.
+  // `all`: covers all instructions; otherwise only those that send. `whole`: every pass moves as much as the
+  // first one, as if chunks had no end, so that a steady state can be observed.
   InstructionBytes(const Program& program, const Collective& collective, const CollectiveSizes& sizes,
                    const ProgramIndex& index, int32_t passes, bool all, bool whole)
       : sizes_(sizes), passes_(passes), whole_(whole), first_(static_cast<size_t>(index.size()) + 1, 0) {

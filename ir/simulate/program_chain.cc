@@ -1,8 +1,9 @@
-// Goes back from the last event. An instruction ends when its threadblock has moved its bytes and the first
-// link of its message has carried them, whichever is later. It begins when the last thing that it waited for
-// is there. A link ends a message when it has carried it and the message's last byte has come from the link
-// before, whichever is later. It starts a message when it becomes free, or when the message's first byte
-// comes. A piece of the path is whatever fills the time between two such instants.
+// Goes back from the last event to its cause, again and again. An instruction ends when its threadblock has
+// moved its bytes and the first link of its message has carried them, whichever is later. An instruction
+// begins when the last thing that it waited for is there. A link is done with a message when it has carried
+// the message and the last byte has come from the link before, whichever is later. A link starts a message
+// when the link becomes free, or when the first byte comes. The time between two such instants is a piece of
+// the path.
 #include "ir/simulate/program_chain.h"
 
 #include <algorithm>
@@ -67,7 +68,7 @@ class Walk {
   int32_t BlockOf(int32_t instruction) const {
     return index_.BlockOf(log_.instructions[static_cast<size_t>(instruction)].node);
   }
-  // The instant at which the walk is must be that of the event.
+  // Notes a contradiction if the walk is not at the time of the event.
   void Expect(int64_t time_ps) { agrees_ &= now_ == time_ps; }
   void GoTo(At at, int32_t event) {
     at_ = at;
@@ -128,7 +129,7 @@ class Walk {
     Carry(h);
   }
 
-  // The time that the link was occupied by the message.
+  // Adds the pieces of the time for which the message occupied the link.
   void Carry(const ProgramLog::Hop& h) {
     Back(PathKind::kLatency, h.end_ps - (log_.blocking ? topology_.link(h.link).latency_ps : 0), h.link, {});
     Back(PathKind::kTransfer, h.start_ps + topology_.link(h.link).overhead_ps, h.link, {});
@@ -152,7 +153,8 @@ class Walk {
     GoTo(At::kHopStart, h.head);
   }
 
-  // The link has just become free, whatever the threadblock that sends still does.
+  // Goes on with the message that occupied the link before. The link became free at end_ps of the message,
+  // even if the threadblock that sends took longer.
   void FreeLink() {
     const ProgramLog::Hop& h = hop();
     if (h.sent_ps == h.end_ps) return EndOfHop();

@@ -12,8 +12,8 @@
 
 namespace xccl {
 
-// The pieces of the chain that ends with the last event, at `time_ps`; last piece first. Cost: linear in the
-// chain. Errors: kBug if the log does not agree with itself.
+// Returns the pieces of the chain that ends with the last event, at `time_ps`; last piece first. Cost: linear
+// in the chain. Errors: kBug if times in the log contradict each other.
 StatusOr<std::vector<PathPiece>> ChainOf(const ProgramLog& log, const ProgramIndex& index,
                                          const Topology& topology, int64_t time_ps);
 

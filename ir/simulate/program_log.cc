@@ -25,7 +25,7 @@ void ProgramLog::Block(int32_t id, ProgramWait why, int32_t what, int64_t now) {
   runner.blocked_ps = now;
 }
 
-// The event that has just ended the runner's wait.
+// Returns the event that has just ended the runner's wait.
 int32_t ProgramLog::CauseOf(const Runner& runner, int32_t instance) const {
   switch (runner.why) {
     case ProgramWait::kNothing:

@@ -1,6 +1,6 @@
 // The log of one run of a program's simulation: every instruction of every pass, every message on every link,
-// and for each the event that let it begin. RunProgram writes it; the critical path and the rows of a trace
-// are read from it.
+// and the event that let each of them begin. RunProgram writes the log; the critical path and the rows of a
+// trace are read from it. A runner is an instance of a threadblock, a fifo one of a connection.
 #pragma once
 
 #include <array>
@@ -23,9 +23,9 @@ class ProgramLog {
  public:
   struct Instruction {
     int32_t node = 0, pass = 0;
-    // Since when its threadblock had nothing else to do, when it began, and when it was done.
+    // When its threadblock was done with the instruction before it, when it began, and when it was done.
     int64_t reached_ps = 0, begin_ps = 0, end_ps = 0;
-    int64_t moved_ps = 0;                       // when the threadblock can have moved the bytes
+    int64_t moved_ps = 0;                       // when the threadblock has moved the bytes at its own rate
     ProgramWait cause = ProgramWait::kNothing;  // what it waited for last
     int32_t cause_event = -1;                   // an instruction, or for a message its last hop; -1: none
     int32_t first_hop = -1;                     // first hop of a send
@@ -48,19 +48,19 @@ class ProgramLog {
 
   void Begin(bool blocking_model, int32_t nodes, int32_t runners, int32_t instances, int32_t fifos,
              int32_t links);
-  // The runner cannot go on at `now`. `what`: the instruction that it waits for, or a fifo.
+  // Notes that the runner cannot go on at `now`. `what`: the instruction that it waits for, or a fifo.
   void Block(int32_t runner, ProgramWait why, int32_t what, int64_t now);
-  // Returns the number of the instruction in the log.
+  // Notes that an instruction begins. Returns its index in `instructions`.
   int32_t BeginInstruction(int32_t runner, int32_t node, int32_t pass, int64_t now, int64_t moved_ps);
   void EndInstruction(int32_t runner, int64_t now);
-  // The runner's instruction, which ends, makes a slot of the fifo free.
+  // Notes that the instruction which the runner has just ended frees a slot of the fifo.
   void Free(int32_t runner, int32_t fifo) {
     freed_by_[static_cast<size_t>(fifo)] = runners_[static_cast<size_t>(runner)].last;
   }
   void Arrive(int32_t fifo, const MessageLog& message) {
     arrived_by_[static_cast<size_t>(fifo)] = message.tail;
   }
-  // A link takes a message. The message's log then ends with this hop.
+  // Notes that a link carries a message. The hop becomes the head and the tail of the message.
   void AddHop(LinkId link, int64_t queued_ps, int64_t start_ps, int64_t end_ps, MessageLog& message);
   void DelayHop(const MessageLog& message, int64_t sent_ps) {
     hops[static_cast<size_t>(message.head)].sent_ps = sent_ps;
@@ -79,14 +79,14 @@ class ProgramLog {
     int64_t reached_ps = 0, blocked_ps = 0;
     ProgramWait why = ProgramWait::kNothing;
     int32_t what = -1;
-    std::array<int64_t, kNumProgramWaits> waited_ps = {};  // since reached_ps, but for the wait that lasts
+    std::array<int64_t, kNumProgramWaits> waited_ps = {};  // since reached_ps, without the current wait
     int32_t current = -1, last = -1;  // instructions that it runs, and that it ran before
   };
   int32_t CauseOf(const Runner& runner, int32_t instance) const;
 
   int32_t instances_ = 1;
   std::vector<Runner> runners_;
-  std::vector<int32_t> done_;  // by instruction of the program and instance: the last in the log
+  std::vector<int32_t> done_;  // by instruction of the program and instance: its last index in `instructions`
   std::vector<int32_t> freed_by_, arrived_by_;  // by fifo
   std::vector<int32_t> on_link_;                // by link: the last hop
 };

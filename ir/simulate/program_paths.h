@@ -1,5 +1,6 @@
-// The links that messages of a program take: a chain for a connection, a tree for a group, whose messages
-// take each link once. Requires a program that verifies and the topology that it was lowered for.
+// The links that messages of a program take: a chain for a connection, and a tree for a group of a switch. A
+// message of such a group takes each link of the tree once. Requires a program that verifies and the topology
+// that it was lowered for.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +15,9 @@ namespace xccl {
 struct GroupTree {
   std::vector<std::vector<int32_t>> next;  // by hop: the hops that start where it ends
   std::vector<int32_t> feeds;              // by hop: how many hops end where it starts
-  std::vector<int32_t> join;  // by hop: the number of the join before it, or -1 if nothing is added up there
+  std::vector<int32_t> join;  // by hop: the number of the join where it starts, or -1 if feeds <= 1
   int32_t num_joins = 0;
-  // By member: the hop on which its message leaves; for a multicast, one entry for the root.
+  // By member: the hop on which its message leaves the sender; in a multicast, always the root's hop.
   std::vector<int32_t> first_hop;
   // By hop: the connections whose messages it delivers, in order; empty if it ends at a switch.
   std::vector<std::vector<int32_t>> delivers;
@@ -24,9 +25,9 @@ struct GroupTree {
 // Requires: HasSwitch(group).
 GroupTree TreeOf(const Program& program, const Group& group, const Topology& topology);
 
-// The switches' group of each connection, or -1 if it is in none.
+// Returns for each connection its group that uses a switch (HasSwitch), or -1 if it has none.
 std::vector<int32_t> GroupsOfConnections(const Program& program);
-// The connections of a group, in order of its members.
+// Returns the connections of a group, in order of its members.
 std::vector<int32_t> ConnectionsOf(const Program& program, const Group& group);
 
 }  // namespace xccl

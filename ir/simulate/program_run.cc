@@ -1,11 +1,12 @@
 // An event simulation. A runner is one instance of a threadblock; it runs one instruction at a time. A send
-// holds its runner until its last byte has left the sender; receives and local instructions take no time. A
-// link serves the message that reached its tail first, then the lower connection. A message's slot becomes
-// free when the instruction that received it is done. A group's message takes each link of its tree once:
-// after a switch that multicasts it continues as several, and a switch that reduces waits for all.
+// holds its runner until its last byte has left the sender. Without a machine model, receives and local
+// instructions take no time. A link serves the message that reached its tail first and, of several at one
+// instant, that of the lowest connection. A message's slot becomes free when the instruction that received it
+// is done. A group's message takes each link of its tree once: a switch that multicasts sends it on as
+// several messages, and a switch that reduces waits for all.
 //
-// As in ir/simulate/simulate.cc, everything of one instant happens before idle links choose, so the result
-// does not depend on the order of events.
+// As in ir/simulate/event_loop.cc, all events of an instant take effect before idle links choose, so the
+// result does not depend on the order of events.
 #include "ir/simulate/program_run.h"
 
 #include <fmt/core.h>
@@ -137,10 +138,10 @@ class ProgramRun {
   struct Runner {
     int32_t next = 0, pass = 0;
     bool busy = false;
-    bool waits = false;           // is among the waiters of another
+    bool waits = false;           // is among the waiters of another runner
     std::vector<Waiter> waiters;  // runners that wait for this one, each once
 
-    // Has it done the instruction in the pass?
+    // Returns whether the runner has done the instruction in the pass.
     bool IsPast(int32_t index, int32_t of_pass) const {
       return pass > of_pass || (pass == of_pass && next > index);
     }
@@ -160,15 +161,16 @@ class ProgramRun {
     int64_t queued_at = 0;     // when it began to wait for that link
     MessageLog logged = {};
   };
-  // The joining point of a reduction tree: the parts of messages that have not all arrived.
+  // A point of a reduction tree at which a switch adds up messages. `waiting` has the sums that still lack
+  // messages, the oldest first.
   struct Join {
     struct Part {
       int32_t parts = 0;
       int64_t tail_arrives = 0;
-      int32_t tail = -1;  // the hop, in the log, whose end that is
+      int32_t tail = -1;  // the hop in the log that ends at tail_arrives
     };
     std::deque<Part> waiting;
-    int64_t gone = 0;  // number of messages that have moved on
+    int64_t gone = 0;  // number of sums that are complete and have moved on
   };
   struct Sums {  // state of one instance of a group
     std::vector<Join> joins;
@@ -199,12 +201,13 @@ class ProgramRun {
     return timed_blocks_ ? bandwidths_[link.index()] : topology_.link(link).bandwidth_bytes_per_s;
   }
 
-  // The message's bytes for the time on a link: more for a message of a switch's group, which is slower.
+  // Returns the bytes from which the message's time on a link follows. A message of a switch's group counts
+  // more bytes than it has, because switches reach only a share of the link's bandwidth.
   int64_t LinkBytes(const Message& message) const {
     if (switch_per_mille_ == 1000 || GroupOf(message.fifo) < 0) return message.bytes;
     return static_cast<int64_t>(static_cast<__int128>(message.bytes) * 1000 / switch_per_mille_);
   }
-  // From the arrival of a message's last byte until its receiver can see it.
+  // Returns the time from the arrival of a message's last byte until its receiver can see the message.
   int64_t HopPs(const Message& message) const {
     const bool passes_nic = timed_blocks_ && passes_nic_[static_cast<size_t>(message.fifo / instances_)];
     return cost_.hop_ps + (passes_nic ? nic_hop_ps_ : 0);
@@ -285,13 +288,13 @@ class ProgramRun {
     return false;
   }
 
-  // False: the runner does not advance, for this reason.
+  // Notes why the runner cannot advance, and returns false.
   bool Blocked(int32_t id, ProgramWait why, int32_t what, int64_t now) {
     if (log_ != nullptr) log_->Block(id, why, what, now);
     return false;
   }
 
-  // How long an instruction holds its threadblock.
+  // Returns how long an instruction holds its threadblock.
   int64_t BlockPs(int32_t block, int32_t node, int64_t bytes) const {
     const Instruction& i = index_.instruction(node);
     const int64_t message_ps = Sends(i.op) || Receives(i.op) ? cost_.message_ps : 0;
@@ -301,14 +304,14 @@ class ProgramRun {
     return message_ps +
            (is_fan_in ? cost_.FanInPs(bytes, members + (ReadsSource(i.op) ? 1 : 0)) : cost_.BlockPs(bytes));
   }
-  // The switches' group that a threadblock receives from, or -1. Requires: it receives.
+  // Returns the group of a switch from which a threadblock receives, or -1. Requires: it receives.
   int32_t GroupOfBlock(int32_t block) const {
     return group_of_[static_cast<size_t>(index_.RecvConnections(block).front())];
   }
 
-  // When an instruction may go on that waits for instruction `node` of another threadblock in `pass`. If that
-  // instruction has been done again in a later pass, its time is not kept; it was long ago, so the result is
-  // 0.
+  // Returns when an instruction may go on that waits for `node`, an instruction of another threadblock, in
+  // `pass`. The time of `node` is kept for its last pass only. Returns 0 if `node` has run in a later pass,
+  // because `pass` was then long ago.
   int64_t HandedOffAt(int32_t node, const Runner& source, Wait on, int32_t pass) const {
     const int32_t last_pass = source.next > on.index ? source.pass : source.pass - instances_;
     if (last_pass != pass) return 0;
@@ -381,8 +384,8 @@ class ProgramRun {
     }
     queue_.Push(end, kIdle | static_cast<uint64_t>(link_id.value));
     if (log_ != nullptr) log_->AddHop(link_id, message.queued_at, now, end, message.logged);
-    // A threadblock that is slower than the link leaves it to other messages meanwhile, as if the threadblock
-    // sent its bytes at the end.
+    // A threadblock that is slower than the link does not hold the link for longer. Only the message itself
+    // is delayed, and other messages may use the link meanwhile.
     if (message.leaves) {
       message.leaves = false;
       const int64_t sent = std::max(end, message.moved_at);
@@ -425,7 +428,7 @@ class ProgramRun {
     }
   }
 
-  // The message's first byte has reached the end of a link.
+  // Moves a message on to the next links, once its first byte has reached the end of a link.
   void GoOn(int32_t id, int64_t now) {
     Message& message = messages_[static_cast<size_t>(id)];
     const int32_t group = GroupOf(message.fifo);
@@ -444,8 +447,8 @@ class ProgramRun {
     }
   }
 
-  // True if the message is the last to come of the messages added up before `next`; it then continues for
-  // all.
+  // Adds the message to the sum that goes on to the hop `next`. Returns whether the message is the last one
+  // of the sum; it then goes on as the sum.
   bool Joins(int32_t id, int32_t next) {
     Message& message = messages_[static_cast<size_t>(id)];
     const size_t group = static_cast<size_t>(GroupOf(message.fifo));
@@ -519,7 +522,7 @@ class ProgramRun {
   std::vector<int32_t> sender_, receiver_;  // blocks, by connection
   std::vector<int32_t> group_of_;           // by connection
   std::vector<GroupTree> trees_;            // by group
-  std::vector<int32_t> first_hop_;          // by connection: the link by which messages leave
+  std::vector<int32_t> first_hop_;          // by connection: the hop by which messages leave
   std::vector<int32_t> first_connection_;   // by group
   std::vector<Sums> sums_;                  // by group and instance
   std::vector<Message> messages_;

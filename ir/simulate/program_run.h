@@ -27,28 +27,31 @@ struct ProgramSetting {
   int32_t passes = 1;  // passes of the program at these sizes
 };
 
-// The time of so many passes, without the launch. `whole`: passes past the end count as if the chunks
-// continued, to observe a steady state. `log`, unless null, is told everything. Errors: as SimulateProgram.
+// Returns the time of `passes` passes, without the launch. `whole`: every pass moves as much as the first
+// one, as if chunks had no end, so that a steady state can be observed. `log`, unless null, is told
+// everything. Errors: as SimulateProgram.
 StatusOr<int64_t> RunProgram(const ProgramSetting& setting, int32_t passes, bool whole,
                              ProgramLog* log = nullptr);
 
 // How the time of all passes was found.
 struct ProgramRuns {
   int64_t time_ps = 0;  // without the launch
-  // Passes of the longest run. If they are not all, they were whole, and the time is on the line through that
-  // run and the one with half as many, at real_passes.
+  // Passes of the longest run. If the program has more, all passes of the run are as long as the first one.
+  // The time is then extrapolated: it lies at real_passes on the line through this run and the run with half
+  // as many passes.
   int32_t longest = 1;
   bool extrapolated = false;
   double real_passes = 1;  // the last pass may be shorter than the others
 };
-// The time of an event where it happens at `last` in the longest run and at `before` in the one with half as
-// many passes.
+// Returns the time of an event in the whole program, if the event happens at `last` in the longest run and at
+// `before` in the run with half as many passes.
 int64_t OnProgramLine(int64_t before, int64_t last, const ProgramRuns& runs);
 
+// Runs all passes or, if they are too many, enough of them to find a steady state.
 StatusOr<ProgramRuns> RunAllPasses(const ProgramSetting& setting);
-// The launch included.
+// Returns the simulation; its time includes the launch.
 Simulation SimulationOf(const ProgramSetting& setting, const ProgramRuns& runs);
-// Errors: kInvalidInput for a connection without a path.
+// Returns kInvalidInput if a connection has no path.
 Status CheckPaths(const Program& program);
 
 }  // namespace xccl

@@ -1,8 +1,9 @@
-// Goes back from the last arrival. At the end of a segment on a link, either the link has carried it since it
-// started, or its last byte came late from the link before. At its start, either the link has just become
-// free, or the first byte has just come from the link before, or the last chunk that it needs has just
-// arrived. The log has the times of all these events, and the event whose time matches is the cause. A busy
-// link is preferred where two match. Every cause started before its effect, so the walk ends.
+// Goes back from the last arrival to its cause, again and again. A segment ends on a link because the link
+// has carried it since it started, or because its last byte came late from the link before. A segment starts
+// because the link has just become free, because its first byte has just come from the link before, or
+// because the last chunk that it needs has just arrived. The log has the times of all these events, and the
+// event whose time matches is the cause. If several events match, a busy link is preferred. Every cause
+// started before its effect, so the walk ends.
 #include "ir/simulate/schedule_path.h"
 
 #include <algorithm>
@@ -81,7 +82,7 @@ class Walk {
     return TransferPs(model_.unit_bytes[unit], topology_.link(LinkOf(entry)).bandwidth_bytes_per_s, parts_);
   }
 
-  // The entry that arrives last, or -1 if nothing moves. If several arrive last, the first that started.
+  // Returns the entry that arrives last, or -1 if nothing moves; of several, the entry that started first.
   int64_t Last() const {
     int64_t last = -1;
     for (const int64_t entry : log_.order)
@@ -97,7 +98,7 @@ class Walk {
   void AddLatency(int64_t entry, int64_t from_ps) {
     Add(PathKind::kLatency, from_ps, from_ps + Latency(entry), entry);
   }
-  // The time that the link was occupied.
+  // Adds the pieces of the time for which the segment occupied the link.
   void AddCarry(int64_t entry) {
     const int64_t latency_ps = blocking_ ? Latency(entry) : 0;
     const int64_t carried_ps = End(entry) - latency_ps, begun_ps = carried_ps - Carry(entry);
@@ -120,7 +121,7 @@ class Walk {
     }
   }
 
-  // The input whose last byte came so late that the link ended with it.
+  // Returns the input whose last byte came so late that the segment's end on the link had to wait for it.
   std::optional<int64_t> LateInput(int64_t entry) const {
     if (blocking_ || End(entry) == Start(entry) + Carry(entry)) return std::nullopt;
     std::optional<int64_t> late;
@@ -130,8 +131,8 @@ class Walk {
     return late;
   }
 
-  // The event that let the entry start, or -1 if nothing did: it started at 0. Sets whether that event is an
-  // end or a start.
+  // Returns the entry whose start or end let this entry start, or -1 if it started at 0. Sets `at_end` to
+  // whether the end was the cause.
   int64_t CauseOfStart(int64_t entry, bool& at_end) {
     const int64_t now = Start(entry), busy = before_[static_cast<size_t>(entry)];
     at_end = true;

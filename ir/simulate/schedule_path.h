@@ -12,8 +12,8 @@
 
 namespace xccl {
 
-// The pieces of the chain that ends with the last arrival, last piece first. Requires: the arguments of the
-// run that wrote the log. Cost: linear in the model and the log.
+// Returns the pieces of the chain that ends with the last arrival, last piece first. Requires: the arguments
+// of the run that wrote the log. Cost: linear in the model and the log.
 std::vector<PathPiece> ChainOf(const SimulationModel& model, const Topology& topology, TimeModel time_model,
                                int64_t parts, int64_t segments, const EventLog& log);
 

@@ -1,8 +1,8 @@
 // Runs the event loop and extrapolates a steady state.
 //
 // With many segments a schedule settles into a steady state in which each further segment costs the same.
-// Runs with m, 2m, 4m, ... segments of the final length reveal it, and the rest is a straight line. It rises
-// at least as fast as the fullest link's load: a rise that is less belongs to a state that is not yet steady.
+// Runs with m, 2m, 4m, ... segments of the final length reveal it, and the rest is a straight line. A steady
+// state rises at least as fast as the fullest link's load, so the line is not allowed to rise more slowly.
 //
 // A compressed schedule whose translates never share a link is simulated by its columns alone. The machine
 // and the schedule look the same from every translate, and the rules do not depend on names. So translates
@@ -30,7 +30,8 @@
 namespace xccl {
 namespace {
 
-// The time that each link needs for its load in any order; no run can be shorter.
+// Returns the time that each link needs for its load in any order. No run is shorter than the longest of
+// these times.
 std::vector<int64_t> LinkLoads(const SimulationModel& model, const Topology& topology, TimeModel time_model,
                                int64_t segments) {
   const size_t links = static_cast<size_t>(topology.num_links());
@@ -70,7 +71,7 @@ constexpr double kSteady = 1e-5;
 constexpr int32_t kAgreements = 2;
 constexpr int64_t kFewSegments = 8;  // the shortest run that may reveal a steady state
 constexpr int64_t kFewJobs = 1024;   // jobs × segments of that run are at least this many
-// Jobs × segments of the longest run, unless extrapolation is off, or two segments have more.
+// The most jobs × segments of a run, unless extrapolation is off, or a run of two segments has more.
 constexpr int64_t kJobBudget = 4'000'000;
 
 struct RunsMade {
@@ -79,12 +80,11 @@ struct RunsMade {
   int64_t longest_ps = 0;
 };
 
-// The time of `segments` segments, from runs with m, 2m, 4m, ... segments.
+// Returns the time of `segments` segments, from runs with m, 2m, 4m, ... segments.
 RunsMade Extrapolate(const std::function<int64_t(int64_t)>& run, int64_t jobs, int64_t segments) {
   int64_t m = std::max(kFewSegments, kFewJobs / std::max<int64_t>(jobs, 1));
-  // Where no two doublings can agree within the budget, a short line is as near as a long one: a broadcast to
-  // 1,024 ranks came out 0.2 % above a run 16 times as long with a fourth of the budget, 0.9 % below with
-  // all.
+  // If the budget does not suffice for kAgreements, a line through short runs is about as good as a line
+  // through long runs, and a fourth of the budget is enough.
   const int64_t budget = 8 * m * jobs > kJobBudget ? kJobBudget / 4 : kJobBudget;
   while (m > 1 && 4 * m * jobs > budget) m /= 2;
   // Runs agree at the earliest with the run of 8m segments, after the runs of m, 2m and 4m: together they
@@ -131,7 +131,7 @@ int64_t RecordMoves(const SimulationModel& model, const Schedule& schedule, cons
   return ran_ps;
 }
 
-// When each part's last byte arrives in a schedule that takes `time_ps`.
+// Returns when each part's last byte arrives in a schedule that takes `time_ps`.
 std::vector<int64_t> PartTimes(const SimulationModel& model, const Schedule& schedule,
                                const Collective& collective, const Topology& topology, TimeModel time_model,
                                int64_t segments, int64_t time_ps) {
@@ -147,7 +147,8 @@ std::vector<int64_t> PartTimes(const SimulationModel& model, const Schedule& sch
   return done;
 }
 
-// Requires: chunks and paths that exist.
+// Returns what DefaultSegmentBytes describes; with `rough`, longer segments if there are many. Requires:
+// chunks and paths that exist.
 int64_t SegmentBytes(const Schedule& schedule, const CollectiveSizes& sizes, const Quotient& quotient,
                      int64_t members, bool rough = false) {
   constexpr double kFill = 64;         // filling may cost 1/64 of the busiest path's time
@@ -177,8 +178,8 @@ int64_t SegmentBytes(const Schedule& schedule, const CollectiveSizes& sizes, con
   return std::max(kFineSegmentBytes, (largest - 1) / n + 1);
 }
 
-// A link that translations keep in place carries several translates of a transfer; it is modelled as that
-// many times slower.
+// Returns the topology for a simulation of columns whose translates share links. A link that carries several
+// translates of a transfer is as many times slower.
 Topology SharedLinks(const Topology& topology, const SymmetryGroup& group) {
   TopologySpec spec = topology.spec();
   for (int32_t l = 0; l < topology.num_links(); ++l) {
@@ -241,8 +242,8 @@ void Run(const Schedule& schedule, const Collective& collective, const Collectiv
       result.link_busy_ps.push_back(loads[static_cast<size_t>(link)]);
 }
 
-// The links of trees in the plain form. Each is a job, of which a switch's tree has as many as it joins
-// ranks.
+// Returns the number of links of all transfers over trees, in the plain form. Each such link is a job, and
+// the tree of a switch has about one for each rank that it joins.
 int64_t TreeLinks(const Schedule& schedule, const Topology& topology, int64_t copies) {
   std::vector<int64_t> links;  // by path; 0: a chain
   for (int32_t p = 0; p < schedule.paths.size(); ++p) {
@@ -275,7 +276,7 @@ void RunDamaged(const Schedule& schedule, const Collective& collective, const Co
       QuotientOf(schedule, translations, *made.slower), made);
   made.simulation.size_bytes = sizes.size_bytes();
   made.simulation.time_ps = std::max(made.simulation.time_ps, slowed.least_ps);
-  // Lost links, which come last, have no load.
+  // Lost links, which come last, have no load and are left out.
   if (options.record_links) made.simulation.link_busy_ps.resize(static_cast<size_t>(topology.num_links()));
 }
 

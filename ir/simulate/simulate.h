@@ -17,7 +17,8 @@ namespace xccl {
 
 struct MachineModel;  // ir/machine_model.h
 
-// Chunks of up to so many bytes move whole; DefaultSegmentBytes cuts others no finer (docs/ir.md, section 5).
+// Chunks of at most this many bytes are not cut, and DefaultSegmentBytes makes no smaller segments
+// (docs/ir.md, section 5).
 inline constexpr int64_t kFineSegmentBytes = 64 << 10;
 
 struct SimulateOptions {
@@ -38,7 +39,7 @@ struct SimulateOptions {
 };
 
 struct Simulation {
-  int64_t time_ps = 0;   // last arrival; kForeverPs where it was stopped, or unsound
+  int64_t time_ps = 0;   // last arrival; kForeverPs if stopped or unsound
   bool stopped = false;  // the deadline passed before the last arrival
   // Why the schedule cannot do its work: "step 3: rank 2 sends chunk 5, which it does not hold". Nothing was
   // run then, and time_ps is kForeverPs. Empty: every transfer starts, though the schedule may still be
@@ -62,20 +63,22 @@ struct Simulation {
 // arguments. Requires: a plain schedule.
 int64_t DefaultSegmentBytes(const Schedule& schedule, const Collective& collective, int64_t size_bytes);
 
-// A schedule that sends data before they are there is not run: Simulation::unsound. Requires: a normalized
-// schedule. Cost: O(n log n) in transfers × chunks each moves × links of a path. A compressed schedule takes
-// exactly the time of its plain form. It costs only as much as its
-// columns if all translates of a chunk have the same bytes and no two translates of a transfer share a
-// link. Otherwise the plain form is expanded. If that would exceed kMostTransfers, or 2^17 transfers on a
-// machine of 4,096 ranks or more, the result is approximate: a link that translates share counts as that many
-// times slower, and all translates of a chunk as large as the first.
+// Returns the time of a schedule. A schedule in which a rank sends data that it does not hold is not run;
+// Simulation::unsound says so. Requires: a normalized schedule. Cost: O(n log n) in transfers × chunks each
+// moves × links of a path.
+//
+// A compressed schedule takes exactly the time of its plain form. It costs only as much as its columns if all
+// translates of a chunk have the same bytes and no two translates of a transfer share a link. Otherwise the
+// plain form is expanded. If that would exceed kMostTransfers, or 2^17 transfers on a machine of 4,096 ranks
+// or more, the result is approximate: a link that translates share counts as that many times slower, and all
+// translates of a chunk count as large as the first.
 Simulation Simulate(const Schedule& schedule, const Collective& collective, const Topology& topology,
                     const SimulateOptions& options);
 
 // When every chunk of every transfer leaves its source and has arrived; by transfer, then chunk. For an
-// in-switch reduction the last source counts, for a multicast the last destination. Pipelined, without
-// segments. Ranks may send data that they do not hold. Requires: a normalized, plain schedule. Cost: as
-// Simulate.
+// in-switch reduction the last source counts, for a multicast the last destination. In the pipelined model,
+// with whole chunks as segments. Ranks may send data that they do not hold. Requires: a normalized, plain
+// schedule. Cost: as Simulate.
 struct MoveTimes {
   std::vector<int64_t> start_ps, arrival_ps;
 };

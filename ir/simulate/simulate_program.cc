@@ -1,4 +1,4 @@
-// Runs all passes, or extrapolates a steady state linearly where they are many.
+// Runs all passes or, if there are too many, extrapolates a steady state linearly.
 #include "ir/simulate/simulate_program.h"
 
 #include <fmt/core.h>
@@ -16,9 +16,9 @@ namespace {
 
 constexpr int64_t kExactWork = 1 << 22;  // instructions × passes that are simulated to the last
 constexpr int64_t kSteadyPasses = 16;    // passes, times instances, after which a steady state is looked for
-constexpr double kSteady = 0.001;        // two rates that differ by less are one
+constexpr double kSteady = 0.001;        // rates that differ by a smaller fraction count as equal
 
-// The number of passes as a real number, since the last may be shorter than the others.
+// Returns the number of passes as a real number, since the last pass may be shorter than a whole one.
 double RealPasses(const ProgramSetting& setting) {
   double real_passes = 0;
   for (int32_t c = 0; c < setting.collective.num_chunks(); ++c) {

@@ -1,8 +1,9 @@
-// Messages are found by a stamp per path, units by a counting sort over messages. Cells are built chunk by
-// chunk: a chunk's moves are visited in order of step, reads before writes. A read's `need` is the number
-// of writes visited before. A read before the first write needs data that its rank had from the start, and
-// every link of a path leaves a GPU or follows another link. So, by induction over the steps, every job
-// starts.
+// Numbers messages with the help of a stamp per path, which holds the step in which the path was last seen.
+// Numbers units by a counting sort over messages. Builds cells chunk by chunk: visits a chunk's moves in
+// order of step, reads before writes. A read's `need` is the number of writes visited before.
+//
+// A read before the first write needs data that its rank had from the start, and every link of a path leaves
+// a GPU or follows another link. So, by induction over the steps, every job starts.
 #include "ir/simulate/simulation_model.h"
 
 #include <fmt/core.h>
@@ -50,7 +51,7 @@ class ModelBuilder {
   using Hop = SimulationModel::Hop;
   static constexpr int64_t kMostJobs = 1LL << 30;  // two bits of a key are used otherwise (event_loop.cc)
 
-  // Keeps the first reason.
+  // Notes why the schedule cannot be simulated; keeps the first reason.
   void Refuse(std::string why) {
     if (made_.unsound.empty()) made_.unsound = std::move(why);
   }
@@ -73,7 +74,7 @@ class ModelBuilder {
     }
   }
 
-  // Does every link of the path carry something, which ends at GPUs?
+  // Refuses a path if one of its links carries nothing, or if what it carries does not end at a GPU.
   void CheckPath(int32_t path) {
     const std::span<const Hop> hops =
         std::span(made_.hops).subspan(static_cast<size_t>(made_.path_first[path]));
@@ -146,7 +147,7 @@ class ModelBuilder {
     }
   }
 
-  // Makes the units, transfers in message order, and records each transfer's first unit.
+  // Makes a unit of each chunk of each transfer, in the order of messages. Notes each transfer's first unit.
   void AddUnitPerChunk() {
     const int64_t transfers = schedule_.size();
     std::vector<int64_t> next(static_cast<size_t>(made_.num_messages) + 1, 0);
@@ -234,7 +235,7 @@ class ModelBuilder {
                      made_.job_first_write.begin());
     made_.writes.resize(static_cast<size_t>(made_.job_first_write.back()));
     next_write_.assign(made_.job_first_write.begin(), made_.job_first_write.end() - 1);
-    // Within a chunk, in order of step.
+    // By chunk: its moves in order of step.
     const int64_t chunks = schedule_.moved_chunks();
     const auto moves = GroupItems<Move, int64_t>(static_cast<size_t>(chunks), [&](auto add) {
       for (int64_t t = 0; t < schedule_.size(); ++t)
@@ -328,7 +329,7 @@ class ModelBuilder {
   std::vector<int32_t> path_missing_, path_carry_;
   // State of the current chunk.
   std::vector<Holding> holdings_;
-  std::vector<int32_t> had_;  // by rank: the last chunk looked at that it held from the start
+  std::vector<int32_t> had_;  // by rank: the last chunk asked about that the rank held from the start
   int32_t had_chunk_ = -1;
   std::vector<int32_t> cell_of_rank_, last_reader_;
   std::vector<Rank> touched_;

@@ -20,7 +20,7 @@
 namespace xccl {
 
 struct SimulationModel {
-  // As Simulation::unsound. Where it says something, the rest of the model is of no use.
+  // Why the schedule cannot be simulated, as in Simulation::unsound. If not empty, the rest is of no use.
   std::string unsound;
 
   // One link of an interned path. Equal paths share their hops.
@@ -62,12 +62,12 @@ struct SimulationModel {
   std::vector<WaitingRead> readers;
   std::vector<Cell> cells;
 
-  std::vector<int32_t> transfer_first_unit;  // a transfer's chunks are units in a row, or all in one message
+  std::vector<int32_t> transfer_first_unit;  // by transfer; its chunks are consecutive units, or one unit
   bool unit_per_chunk = true;
   int32_t num_messages = 0;
   int32_t num_units() const { return static_cast<int32_t>(unit_path.size()); }
   int32_t num_jobs() const { return static_cast<int32_t>(job_unit.size()); }
-  // The unit of the transfer's i-th chunk.
+  // Returns the unit of the transfer's i-th chunk.
   int32_t UnitOf(int64_t transfer, int32_t i) const {
     return transfer_first_unit[static_cast<size_t>(transfer)] + (unit_per_chunk ? i : 0);
   }
@@ -77,22 +77,23 @@ struct SimulationModel {
   }
 };
 
-// The translates of a compressed schedule happen all at the same time, so only its columns are simulated,
-// and each link stands for its orbit. Paths that are translates of each other form one message, and a link
-// is replaced by its representative.
+// The part of a compressed schedule that is simulated in place of its plain form. All translates of a
+// transfer happen at the same time, so the columns are enough. Each link stands for its orbit and is replaced
+// by its representative. Transfers over paths that are translates of each other form one message.
 struct Quotient {
   std::vector<int32_t> path_class;           // by path; equal for translates, dense from 0
   std::vector<int32_t> link_representative;  // by link
   int64_t copies = 1;                        // number of translates of each transfer
 };
-// For a plain schedule: every path and link stands for itself.
+// Returns the quotient of a plain schedule, in which every path and link stands for itself.
 Quotient NoTranslates(const Schedule& schedule, int32_t num_links);
 
 // The data that a rank may send before anything has arrived: the data that the collective says it holds, or
 // any data, for a schedule that is played backwards.
 enum class FromTheStart : uint8_t { kWhatIsHeld, kAnything };
 
-// Requires: a normalized schedule. Linear in transfers × chunks each moves × links of a path.
+// Returns the model. Requires: a normalized schedule. Linear in transfers × chunks each moves × links of a
+// path.
 SimulationModel BuildSimulationModel(const Schedule& schedule, const Collective& collective,
                                      const CollectiveSizes& sizes, const Topology& topology, TimeModel model,
                                      const Quotient& quotient,

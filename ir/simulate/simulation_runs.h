@@ -20,17 +20,17 @@ struct SimulationRuns {
   Quotient quotient;
   SimulationModel model;  // model of the schedule that was run
   int64_t segments = 1;   // segments of every unit
-  // Segments of the longest run. If they are not all, the time is on the line through that run and the one
-  // with half as many segments.
+  // Segments of the longest run. If each unit has more, the time is extrapolated on the line through this run
+  // and the run with half as many segments.
   int64_t longest = 1;
 };
 
-// As Simulate, which returns the simulation of it.
+// Does the work of Simulate, which returns the field `simulation` alone.
 SimulationRuns RunSimulation(const Schedule& schedule, const Collective& collective, const Topology& topology,
                              const SimulateOptions& options);
 
-// The time of an event with `segments` segments where it happens at `last` in a run with `longest` and at
-// `before` in one with half as many. `last` if longest is all of them.
+// Returns the time of an event in a run of `segments` segments, if the event happens at `last` in a run of
+// `longest` segments and at `before` in a run of half as many. Returns `last` if `longest` >= `segments`.
 int64_t OnSteadyLine(int64_t before, int64_t last, int64_t longest, int64_t segments);
 
 }  // namespace xccl

@@ -1,5 +1,5 @@
-// Runs Simulate, then once more the runs that gave its time, with a log of every event. Rows are gathered
-// from the log by message and link, and put on the line through the two runs where not all segments ran.
+// Runs Simulate, then once more the runs that gave its time, with a log of every event. Gathers rows from the
+// log by message and link. If not all segments ran, extrapolates the rows on the line through the two runs.
 #include "ir/simulate/trace.h"
 
 #include <fmt/core.h>
@@ -132,7 +132,7 @@ class Tracer {
     return times;
   }
 
-  // Puts the times of the longest run on the line that leads to all segments.
+  // Extrapolates the times of the longest run to all segments.
   void Extrapolate(const RunTimes& before, RunTimes& last) const {
     const auto put = [&](const std::vector<int64_t>& from, std::vector<int64_t>& to) {
       for (size_t i = 0; i < to.size(); ++i)

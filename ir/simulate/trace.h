@@ -18,8 +18,8 @@
 namespace xccl {
 
 struct TraceOptions {
-  int64_t most_slices = 1 << 18;     // more slices than this are left out
-  int64_t most_transfers = 1 << 18;  // a compressed schedule is expanded up to so many
+  int64_t most_slices = 1 << 18;     // if there are more, all slices are left out
+  int64_t most_transfers = 1 << 18;  // a longer plain form is not written out for the trace
   int64_t most_events = 1 << 24;     // chunks of messages × links × segments of the longest run
 };
 
@@ -58,13 +58,14 @@ struct ScheduleTrace {
   std::vector<int32_t> message_of;        // by transfer
   std::vector<TracedHop> hops;            // by message, then link of its path
   std::vector<TracedSlice> slices;        // by start; empty if times are extrapolated or there are too many
-  std::vector<int64_t> chunk_arrival_ps;  // by transfer, then chunk: when its last byte is where it goes
+  std::vector<int64_t> chunk_arrival_ps;  // by transfer, then chunk: when its last byte has arrived
   CriticalPath critical_path;
 };
 
-// Requires: as Simulate. Cost: that of Simulate twice, and memory for the events of its longest run. Errors:
-// kInvalidInput if the schedule is unsound; kLimit if there are more events than that, or the deadline
-// passes.
+// Returns the trace. Requires: as Simulate. Cost: that of Simulate twice, and memory for the events of its
+// longest run. Errors: kInvalidInput if the schedule is unsound. kLimit if there are more than most_events
+// events, if the deadline passes, or if the schedule is one of a damaged machine and its plain form has more
+// than most_transfers transfers.
 StatusOr<ScheduleTrace> TraceSchedule(const Schedule& schedule, const Collective& collective,
                                       const Topology& topology, const SimulateOptions& options,
                                       const TraceOptions& trace_options = {});

@@ -17,7 +17,7 @@
 namespace xccl {
 namespace {
 
-// Instructions, and messages × links, of one pass.
+// Returns the number of instructions, and of messages × links, in one pass.
 int64_t EventsOfAPass(const Program& program, const ProgramIndex& index) {
   int64_t events = index.size();
   const std::vector<int32_t> group_of = GroupsOfConnections(program);
@@ -52,7 +52,7 @@ std::vector<int64_t> BusyOf(const ProgramLog& log, int32_t links) {
   return busy;
 }
 
-// Puts rows and loads of the longest run on the line that leads to all passes.
+// Extrapolates the rows and loads of the longest run to all passes.
 void Extrapolate(const ProgramTrace& before, const ProgramRuns& runs, ProgramTrace& trace) {
   const auto put = [&](int64_t from, int64_t& to, int64_t most = std::numeric_limits<int64_t>::max()) {
     to = std::clamp<int64_t>(OnProgramLine(from, to, runs), 0, most);
@@ -83,7 +83,7 @@ void AddSlices(const ProgramLog& log, int64_t most, int64_t launch_ps, ProgramTr
   }
 }
 
-// Moves all times by the launch, which comes first.
+// Moves the times of instructions and pieces behind the launch, and adds the launch as the first piece.
 void AddLaunch(int64_t launch_ps, std::vector<PathPiece>& last_first, ProgramTrace& trace) {
   for (TracedInstruction& row : trace.instructions) {
     row.start_ps += launch_ps;

@@ -34,7 +34,7 @@ std::string_view ToString(ProgramWait wait);  // "message"
 struct TracedInstruction {
   int64_t start_ps = 0;  // the first pass begins, its waits over
   int64_t end_ps = 0;    // the last pass is done
-  int64_t busy_ps = 0;   // sum over passes, from begin to end; that of instances may be at the same time
+  int64_t busy_ps = 0;   // sum over passes, from begin to end; passes of different instances may overlap
   std::array<int64_t, kNumProgramWaits> waits_ps = {};  // sums over passes, by ProgramWait
 };
 
@@ -44,7 +44,7 @@ struct TracedPass {
   int32_t pass = 0;
   int64_t reached_ps = 0;  // its threadblock has nothing else to do
   int64_t start_ps = 0, end_ps = 0;
-  ProgramWait waited_for = ProgramWait::kNothing;  // last, before it began
+  ProgramWait waited_for = ProgramWait::kNothing;  // its last wait before it began
 };
 
 // One message on one link.
@@ -67,12 +67,12 @@ struct ProgramTrace {
 };
 
 struct ProgramTraceOptions {
-  int64_t most_slices = 1 << 18;  // entries of `slices`, and of `hops`
+  int64_t most_slices = 1 << 18;  // of `slices`, and of `hops`; if either has more, both are left empty
   int64_t most_events = 1 << 22;  // instructions, and messages × links, in all passes of the longest run
 };
 
-// Requires: as SimulateProgram. Cost: twice SimulateProgram's, and memory for the events of its longest run.
-// Errors: as SimulateProgram; kLimit if there are more than most_events events.
+// Returns the trace. Requires: as SimulateProgram. Cost: twice SimulateProgram's, and memory for the events
+// of its longest run. Errors: as SimulateProgram; kLimit if there are more than most_events events.
 StatusOr<ProgramTrace> TraceProgram(const Program& program, const Collective& collective,
                                     const Topology& topology, const SimulateOptions& options,
                                     const ProgramTraceOptions& trace_options = {});
