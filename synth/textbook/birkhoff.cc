@@ -1,7 +1,7 @@
 // Pads the matrix greedily until all rows and columns have the same sum. Then takes a perfect matching of the
 // remaining entries for each stage. A stage lasts until the least entry of its matching is used up. The next
-// matching keeps all other pairs, and augmenting paths match the rows that became free. Stages do not tell
-// padding from demands: the reader of the stages stops when a pair's demand is reached.
+// matching starts from all other pairs, and augmenting paths add the rows that became free. Stages do not
+// tell padding from demands: their reader stops when a pair's demand is met.
 #include "synth/textbook/birkhoff.h"
 
 #include <algorithm>

@@ -15,7 +15,7 @@ struct BirkhoffStage {
 
 // `demands` is an n x n matrix with a row for each sender and no negative entry. Padding may fall on any
 // entry, also on the diagonal. The amounts of all stages add up to the largest row or column sum. There are
-// at most n^2 - 2n + 2 stages. Time: stages x n^2 at worst, mostly stages x n.
+// at most n^2 - 2n + 2 stages. Time: at worst n^2 for each entry above 0 after padding, mostly n.
 std::vector<BirkhoffStage> BirkhoffStages(const std::vector<int64_t>& demands, int32_t n);
 
 }  // namespace xccl

@@ -65,7 +65,8 @@ Butterfly MakeButterfly(const Positions& positions, int32_t k, bool near_first =
     rounds.push_back(LineRound(core, f, stride));
   }
   if (near_first) std::ranges::reverse(rounds);
-  // Core position c stands at c + min(c, n - core): a surplus rank stands behind the first n - core.
+  // Core rank c is at position c + min(c, n - core): a surplus rank follows each of the first n - core of
+  // them.
   for (int32_t c = 0; c < core; ++c) made.core.push_back(c + std::min(c, n - core));
   for (Round& round : rounds)
     for (RoundSend& send : round) send = {made.core[send.from], made.core[send.to]};
@@ -102,8 +103,9 @@ bool ShareNoLinks(const Rounds& rounds, const RankGraph& graph) {
   return true;
 }
 
-// Returns one stripe for each round to start with if no two sends share a link, as on a hypercube. Then all
-// links are busy from the start. Returns one stripe otherwise, and for small sizes.
+// If no two sends share a link, as on a hypercube, returns a stripe for each round. Each stripe starts with
+// another round, so that all links are busy from the start. Returns one stripe if sends share links, if there
+// are surplus ranks, and for small sizes.
 std::vector<Rounds> StripesOf(const Butterfly& butterfly, const RankGraph& graph, int64_t bytes) {
   std::vector<Rounds> stripes = {butterfly.rounds};
   const auto rounds = static_cast<int32_t>(butterfly.rounds.rounds.size());

@@ -1,7 +1,8 @@
 // Allgathers on a circle of positions in which all positions do the same. In each step every position sends,
 // over one distance, the blocks that started at certain offsets before it.
 // `bruck` (Bruck, Ho, Kipnis, Upfal and Weathersby, 1997): in step s each rank receives from the rank 2^s
-// positions further on. It receives the next 2^s blocks that it lacks: ceil(log2 n) steps for every n.
+// positions further on. It receives the next 2^s blocks that it lacks, or all that are left: ceil(log2 n)
+// steps for every n.
 // alltoall: the distance of a block to its destination is written in digits to a radix k. The block moves by
 // one digit in each step: ceil(log_k n) steps of up to k-1 messages, which together carry (k-1)/k of a
 // buffer. The radix is chosen for the size; a small radix is best if messages cost more than bytes.
@@ -112,7 +113,8 @@ void DepthFirst(int32_t x, int32_t size, F f) {
   }
 }
 
-// After the first log2 A steps, each step fills nodes x, x + n' / A, x + 2 n' / A .. of their trees.
+// Returns the steps of `pat` for A = `aggregated`. After the first log2 A steps, each step brings blocks to
+// the nodes x, x + n' / A, x + 2 n' / A .. of their trees.
 CircleSteps PatSteps(int32_t n, int32_t aggregated) {
   const int32_t rest = (1 << CeilLog2(n)) / aggregated;
   CircleSteps steps = NhrSteps(n);
@@ -125,14 +127,15 @@ CircleSteps PatSteps(int32_t n, int32_t aggregated) {
   return steps;
 }
 
-// Returns the A of `pat`: the most trees whose blocks together fit a buffer.
+// Returns the A of `pat`: the largest power of 2 up to n'/2 whose blocks together fit a buffer, at least 1.
 int32_t Aggregated(int32_t n, int64_t size_bytes) {
   int32_t aggregated = std::max(1, (1 << CeilLog2(n)) / 2);
   while (aggregated > 1 && aggregated * (size_bytes / n) > kBufferBytes) aggregated /= 2;
   return aggregated;
 }
 
-// Calls f(step, weight) for each digit, to base `radix`, of distances below n. A digit 1 is worth `weight`.
+// Calls f(step, weight) for each digit of the distances below n, written to base `radix`. One unit of the
+// digit is worth `weight`.
 template <typename F>
 void ForDigits(int32_t n, int32_t radix, F f) {
   int32_t step = 0;

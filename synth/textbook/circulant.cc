@@ -1,11 +1,11 @@
 // A broadcast in the fewest rounds (Traeff, "Optimal Broadcast Schedules in Logarithmic Time with
 // Applications to Broadcast, All-Broadcast, Reduction and All-Reduction", arXiv 2407.18004). n blocks reach p
-// ranks in n - 1 + q rounds, where q = ceil(log2 p). In a round each rank sends one block and receives one. A
-// phase is q rounds. The graph is circulant: in round k of a phase, position r sends to r + skip[k] modulo p.
-// skip[q] is p, and each skip is half of the next one, rounded up. A new block leaves the root in every
-// round. Each position has a base block, which reaches the position in the phase in which it leaves the root.
-// In the other q - 1 rounds of the phase, the position receives the other q - 1 blocks of the phase before.
-// PlaceCirculant tries numbers of blocks n and takes the fastest.
+// ranks in n - 1 + q rounds, where q = ceil(log2 p). In a round each rank sends at most one block and
+// receives at most one. A phase is q rounds. The graph is circulant: in round k of a phase, position r sends
+// to r + skip[k] modulo p. skip[q] is p, and each skip is half of the next one, rounded up. A new block
+// leaves the root in every round, until all have left. One block of each phase, the base block of a position,
+// reaches the position in the same phase. In the other q - 1 rounds of a phase, the position receives the
+// other q - 1 blocks of the phase before. PlaceCirculant tries numbers of blocks n and takes the fastest.
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -59,7 +59,7 @@ class Circulant {
     }
     std::vector<int32_t> Received() {
       Extend(0, graph_.rounds_);
-      // The skip p alone brings the base block, of this phase. Other blocks are of the phase before.
+      // The skip p alone is the way of the base block, in this phase. Other blocks are of the phase before.
       for (int32_t& block : received_) block = block == graph_.rounds_ ? base_ : block - graph_.rounds_;
       return std::move(received_);
     }
@@ -159,7 +159,7 @@ StatusOr<Recipe> PlaceCirculant(const RankGraph& graph, const SynthesisRequest& 
                moves.Add({{all.first + block, 1}, from_root.rank[from], from_root.rank[to], round});
              });
   };
-  // Tries ever more blocks, up to three times the best number: the time goes up and down with n.
+  // Tries ever more blocks, up to three times the best number so far: the time goes up and down with n.
   const MessageTime message = Measure(*circulant, positions, graph, request.model);
   double best_ps = std::numeric_limits<double>::infinity();
   const int64_t most = std::min(kMovesWorthCutting / p, request.size_bytes / kLeastPieceBytes);

@@ -19,8 +19,8 @@ void ForRounds(int32_t n, F f) {
     for (int32_t p = 0; p < n; ++p) f(p, IsPowerOf2(n) ? p ^ k : (p + k) % n, k - 1);
 }
 
-// Returns the cost of an exchange in one step in which every rank sends `fraction` of the size to each other
-// rank. Requires that all ranks are neighbours. Linear in the hops.
+// Returns the cost of an exchange in one step in which every member sends `fraction` of the size to each
+// other member. Requires that all members are neighbours. Linear in the hops.
 Cost OneStepCost(const RankGraph& graph, const Positions& positions, double fraction) {
   std::vector<int64_t> sends(static_cast<size_t>(graph.topology().num_links()), 0);
   std::vector<bool> is_member(static_cast<size_t>(graph.num_ranks()), false);
@@ -44,8 +44,8 @@ Cost OneStepCost(const RankGraph& graph, const Positions& positions, double frac
   return cost;
 }
 
-// Sets the recipe's alltoall_hops, and its cost if some ranks are not neighbours. The cost assumes the same
-// average load on every link, because finding all paths would take longer than making the plan.
+// Sets the recipe's alltoall_hops, and its cost if some members are not neighbours. The cost assumes that all
+// hops of the machine are equally full, because finding all paths would take longer than making the plan.
 void SetExchangeCost(const RankGraph& graph, const Positions& positions, bool rounds, Recipe& recipe) {
   const double n = positions.size();
   if (graph.JoinsAll()) return;

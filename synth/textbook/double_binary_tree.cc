@@ -66,8 +66,8 @@ void AddTree(const std::vector<Chain>& chains, int32_t t, ChunkRange piece, Move
     const Chain chain = chain_of(v);
     if (v > 0) {
       const Chain above = chain_of(parent[v]);
-      // A left child hangs below the first rank of its parent's chain, a right child below the second. The
-      // tops of trees 0 and 1 hang below the first and second rank of chain 0.
+      // A left child hangs below the first rank of its parent's chain, a right child below the second, if
+      // there is one. The tops of trees 0 and 1 hang below the first and second rank of chain 0.
       const bool next = above.size() > 1 && (parent[v] == 0 ? t == 1 : parent[v] < v);
       depth[v] = depth[parent[v]] + (next ? 2 : 1);
       moves.Add({piece, above[next ? 1 : 0], chain[0], depth[v] - 1});

@@ -14,7 +14,7 @@ PlaceFunction PlaceHalvingDoubling, PlaceRecursiveDoubling, PlaceRecursiveMultip
 PlaceFunction PlaceHierarchicalExchange, PlaceSwing, PlaceBine, PlaceBruck, PlaceNhr, PlacePat;
 PlaceFunction PlaceDirect, PlacePairwise, PlaceSpread, PlaceCirculant, PlaceTorusTrees;
 
-// Returns all textbook engines, in the order in which `auto` and `compare` show them.
+// Returns all textbook engines, in the order of the table of synth/engines.h.
 std::span<const TextbookEngine> TextbookEngines();
 
 }  // namespace xccl

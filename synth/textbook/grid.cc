@@ -4,10 +4,10 @@
 // can exchange opposite sides of a unit square, which may join rings. TorusCycles repeats exchanges until
 // every factor is one cycle (Aubert and Schneider, 1982, prove that k such cycles exist). A pair of
 // dimensions of 2 counts as one ring of 4.
-// Open dimensions are added last: TimesPath copies the cycles along the open dimension and joins neighbouring
-// copies, in which two rungs replace an edge that both copies have. If no dimension is closed, MeshCycle
-// makes one cycle, which snakes through the mesh and comes back along one line.
-// Time: near-linear, except on tori: squares tried × vertices.
+// Open dimensions are added last. TimesPath copies the cycles along the open dimension and joins neighbouring
+// copies: two rungs between the copies replace an edge that both have. If no dimension is closed, MeshCycle
+// makes one cycle, which snakes through the mesh and comes back along one line. Time: near-linear in the
+// vertices, except on tori: squares tried × vertices.
 #include "synth/textbook/grid.h"
 
 #include <algorithm>
@@ -172,7 +172,8 @@ std::vector<Cycle> MeshCycle(const std::vector<int32_t>& dims) {
   return {cycle};
 }
 
-// Returns cycles of (graph × path of m vertices) from cycles of the graph. Vertex (v, t) is t * n + v.
+// Returns the cycles of (graph × path of m vertices) that can be joined from copies of the graph's cycles.
+// Vertex (v, t) is t * n + v.
 std::vector<Cycle> TimesPath(const std::vector<Cycle>& base, int32_t m) {
   const int32_t n = static_cast<int32_t>(base[0].size());
   std::vector<std::vector<bool>> rung_used(static_cast<size_t>(m), std::vector<bool>(static_cast<size_t>(n)));

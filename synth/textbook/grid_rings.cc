@@ -1,9 +1,9 @@
 // Rings along the dimensions of a grid. An allgather goes along one dimension after another, in both
 // directions round the rings (or along the lines) of a dimension. So a ring of d ranks takes floor(d/2)
 // steps. `2d-ring` uses one dimension at a time. `2d-torus` cuts every block into a piece for each dimension,
-// and each piece starts with another dimension. So all links are busy, and on tori both latency and bandwidth
-// are optimal. The farthest rank of an even ring is reached in both directions, so each direction brings it
-// half of the data. Ranks that are all neighbours of each other are arranged as a grid of nearly equal sides.
+// and each piece starts with another dimension. So all links are busy, and on tori of equal sides both
+// latency and bandwidth are optimal. The farthest rank of an even ring is reached in both directions, so each
+// direction brings it half of the data. Ranks that are all neighbours form rows and columns.
 #include <algorithm>
 
 #include "synth/textbook/arrange.h"
@@ -37,7 +37,8 @@ Rounds RingRounds(const Arrangement& arrangement, size_t first, int32_t directio
   return rounds;
 }
 
-// Returns the `turn` of RoundsRecipe. All turns are about equally frequent in a line and in the grid.
+// Returns RoundsRecipe's `turn`. Modulo `stripes`, turns are about equally frequent on each line and in the
+// grid.
 std::vector<int32_t> Turns(const Arrangement& arrangement, int32_t stripes) {
   const Grid& grid = arrangement.grid;
   std::vector<int32_t> turns(arrangement.positions.member.size(), 0);

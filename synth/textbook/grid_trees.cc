@@ -1,14 +1,15 @@
-// Trees of one order of dimensions load the links of the first dimension, of side n, with all of their data,
-// and the links of the second dimension with 1/n of it (LoadsOf). Roots are spread evenly over the first
-// dimension, so that all links of a dimension carry about the same load.
+// Trees of one order of dimensions load the links of their first dimension, of side n, with all of their data
+// each way. They load the links of the second dimension with 1/n of it. Closed dimensions carry a little less
+// (LoadsOf). Roots are spread evenly over the first dimension, so that all links of a dimension carry about
+// the same load.
 // A linear program chooses each order's share of the data so that the fullest links are least full
-// (SharesOf). In two dimensions all links of a mesh then carry (N-1) / E of the data each way, for N ranks
-// and E cables. No packing does better, because every tree has N-1 edges. The shares are as (columns - 1) to
-// (rows - 1).
-// The data goes in waves, each by all trees. Links serve sums and copies in the order of their steps, and
-// trees start kStepsOfTurn steps apart; otherwise the sums of a whole tree would hold up the copies of
-// another tree. More waves come nearer to the bound, but need more transfers. On a ring, a tree cuts each
-// line opposite to its root, so cuts are spread as roots are.
+// (SharesOf). All links of a mesh of two dimensions and one bandwidth then carry (N-1) / E of the data each
+// way, for N ranks and E cables. No packing does better, because every tree has N-1 edges. The share of an
+// order is the number of cables along its second dimension ÷ E.
+// The data goes in waves. In a wave, each tree has one turn. Links serve sums and copies in the order of
+// their steps, and trees start kStepsOfTurn steps apart; otherwise the sums of a whole tree would hold up the
+// copies of another tree. More waves come nearer to the bound, but need more transfers. On a ring, a tree
+// cuts each line opposite to its root, so that cuts are spread because roots are.
 #include "synth/textbook/grid_trees.h"
 
 #include <algorithm>
@@ -24,7 +25,7 @@
 namespace xccl {
 namespace {
 
-// The unit of the trees' weights, as a fraction of the data. Shares are off by at most one unit.
+// The unit of the trees' weights, as a fraction of a wave. A tree's share is off by at most one unit.
 constexpr double kWeightUnit = 1e-6;
 // The most waves. Twice as many would gain 2 %.
 constexpr int64_t kMostWaves = 32;
@@ -103,9 +104,9 @@ int32_t DepthOf(const Grid& grid, const GridTree& tree) {
 }
 
 // Returns trees that together carry a wave of the data, in the order in which they take their turns. Roots
-// are spread evenly over the first dimension of an order. In another dimension, roots take all coordinates in
-// turn if the links of a tree depend on that coordinate. Otherwise roots stay in the middle, which is near to
-// all ranks.
+// are spread evenly over the first dimension of an order. They are also spread over another dimension if the
+// links of a tree depend on the root's coordinate in it. Otherwise roots stay in the middle of it, which is
+// near to all ranks.
 std::vector<GridTree> WaveOf(const Grid& grid, const std::vector<std::vector<size_t>>& orders,
                              const std::vector<double>& shares) {
   std::vector<std::pair<double, GridTree>> turns;
@@ -166,9 +167,9 @@ GridTrees PackGridTrees(const Grid& grid, const RankGraph& graph, int64_t most_t
   int32_t depth = 0;
   for (const GridTree& tree : wave) depth = std::max(depth, DepthOf(grid, tree));
   packed.cost.fixed_ps = 2.0 * depth * static_cast<double>(latency_ps);
-  // `beside` is the number of trees that start while a tree's own sums go up. The tree's copies run beside
-  // their sums. At the start, the sums of about a quarter as many trees have nothing beside them; at the end,
-  // the copies of as many.
+  // `beside` is the number of trees, at most a wave, that start while the sums of one tree go up and its
+  // copies come down. The copies of a tree run beside the sums of later trees. At the start, the sums of
+  // about a quarter as many trees have nothing beside them; at the end, the copies of as many trees.
   const auto count = static_cast<double>(packed.trees.size());
   const double beside = std::min<double>(2.0 * depth / kStepsOfTurn, static_cast<double>(wave.size()));
   packed.cost.ps_per_byte *= (count + 1.5 * beside) / (count + beside);

@@ -1,6 +1,6 @@
 // Packs spanning trees of a grid or torus for an allreduce. Each tree carries a share of the data: sums go up
-// the tree to its root, and copies of the whole come back down. On a mesh of two dimensions with links of one
-// bandwidth the trees load links as evenly as any allreduce without sums in switches.
+// the tree to its root, and copies of the result come back down. On a mesh of two dimensions with links of
+// one bandwidth, no allreduce loads its fullest link less, apart from rounding.
 #pragma once
 
 #include <cstdint>

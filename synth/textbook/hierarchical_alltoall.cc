@@ -2,8 +2,8 @@
 // hosts. Balanced: see synth/textbook/two_tier.h. Combined: a GPU hands the j-th GPU of its host all its
 // blocks for the j-th GPUs of all hosts. This GPU then sends each other host's j-th GPU the blocks of its own
 // host in one message. So 2 steps of g - 1 and H - 1 messages replace H g - 1 messages, which helps at small
-// sizes. Each byte crosses between hosts once. The balanced plan is made first, and the combined plan if its
-// estimate is lower.
+// sizes. Each byte crosses between hosts once. The balanced plan is made first. The combined plan is made too
+// if its estimate is lower, in the blocking model, or if the balanced plan has too many steps.
 #include "synth/textbook/hierarchical_alltoall.h"
 
 #include "ir/simulate/simulate.h"
@@ -44,7 +44,7 @@ void Simulated(const SynthesisRequest& request, Synthesis& synthesis) {
 StatusOr<Synthesis> MakePlan(const SynthesisRequest& request) {
   RankGraphs graphs(*request.topology);
   XCCL_ASSIGN_OR_RETURN(const PlacedEngine placed, PlacedEngine::Place(Combined(), graphs, request));
-  // If the request fixes the number of chunks, the balanced plan cannot cut parts.
+  // A request that fixes the number of chunks gets the combined plan, because the balanced plan cuts parts.
   if (request.limits.chunks) return placed.Make();
   XCCL_ASSIGN_OR_RETURN(Synthesis balanced, PlanTwoTier(graphs.forward(), *request.collective));
   Simulated(request, balanced);

@@ -1,4 +1,4 @@
-// Plans alltoall(v) on hosts of equal size in microseconds. The plan balances parts over rails, or combines
+// Plans alltoall(v) on hosts of equal size, without a search. The plan balances parts over rails, or combines
 // messages by host if that is faster. Not exact.
 #pragma once
 

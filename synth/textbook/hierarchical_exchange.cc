@@ -1,10 +1,10 @@
 // An allreduce for small messages on hosts of equal size. The k-th GPU of a host sums up the k-th piece of
 // all GPUs of the host, exchanges sums along its rail, and gives the result to all GPUs of the host.
 // Along a rail, a host's number is written in digits; the product of their bases is the number of hosts. In
-// each step, hosts whose numbers differ in a single digit exchange sums. So a GPU sends base - 1 messages,
-// and all hosts add the same sums in the same tree. A single base means one step, with the most messages. The
-// bases that are fastest for the size are taken. A reduce_scatter and an allgather along the rail would cross
-// twice.
+// each step, hosts exchange sums if their numbers differ only in that step's digit. So a GPU sends base - 1
+// messages, and all hosts add the same sums in the same tree. A single base means one step, with the most
+// messages. The bases that are fastest for the size are taken. A reduce_scatter and an allgather along the
+// rail would take twice as many steps.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::string_view kName = "hierarchical-exchange";
 
-// Returns bases up to `most` with product `hosts`, the largest first. A prime factor above `most` is a base
-// too.
+// Returns bases with product `hosts`: first bases up to `most`, the largest first, then all prime factors
+// above `most`.
 std::vector<int32_t> BasesOf(int32_t hosts, int32_t most) {
   std::vector<int32_t> bases;
   while (hosts > 1) {

@@ -16,11 +16,11 @@ constexpr std::string_view kName = "hierarchical-ring";
 struct Hierarchy {
   Hosts hosts;
   std::vector<Rings> inside;         // by host
-  int32_t stripes = kMaxRings;       // number of rings in every host
+  int32_t stripes = kMaxRings;       // number of rings used in every host
   std::vector<int32_t> gpu_of_rank;  // the GPU's number within its host
 
-  // Adds ring allgathers inside all hosts, delayed by `step` steps. ranges(gpu, stripe, send) calls
-  // send(range) for the chunks that start at a GPU of the host.
+  // Adds ring allgathers inside all hosts, delayed by `step` steps. ranges(gpu, stripe, send) must call
+  // send(range) for all chunks of the stripe that start at the GPU with number `gpu` in its host.
   template <typename F>
   void GatherInside(int32_t step, Moves& moves, F ranges) const {
     for (const Rings& rings : inside)

@@ -6,10 +6,11 @@
 // 2003). allgather: own blocks go along rows, then the blocks of the row along columns. If ranks have a link
 // for each neighbour, a share of every block starts with each dimension (Barnett et al., 1994).
 // allreduce on a mesh or torus, of large sizes: many trees, each with its share of the data (grid_trees.h).
-// broadcast on a mesh or torus: two trees that share no link carry half of the data each. One tree goes along
-// the root's row and then along all other columns. It enters the root's column from the column beside. The
-// other tree swaps rows and columns. The time is S/2 beta + (rows + columns - 2) alpha from a corner, and one
-// alpha more if a side is 2. A corner has two links, so no broadcast on a mesh takes less than S/2 beta.
+// broadcast on a mesh or torus of two dimensions: two trees that share no link carry half of the data each.
+// One tree goes along the root's row and then along all other columns. It enters the root's column from the
+// column beside. The other tree swaps rows and columns. The time is S/2 beta + (rows + columns - 2) alpha
+// from a corner, and one alpha more if a side is 2. A corner has two links, so no broadcast on a mesh takes
+// less than S/2 beta.
 #include <cmath>
 
 #include "synth/common/cost_model.h"

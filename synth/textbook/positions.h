@@ -28,12 +28,12 @@ struct Positions {
 Positions DomainPositions(const RankGraph& graph, std::span<const Rank> members);
 // Returns positions in which rank r is at position r. Requires that all ranks are members.
 Positions RankPositions(std::span<const Rank> members);
-// Returns positions for algorithms in which partners are at position XOR 2^s. If all ranks form a grid of 2^k
-// ranks, both bits of a closed dimension of 4 lead to neighbours on its ring. Otherwise returns
-// DomainPositions.
+// Returns positions for algorithms in which partners are at position XOR 2^s. If all ranks are members and
+// form a grid of 2^k ranks, both bits of a closed dimension of 4 lead to neighbours on its ring. Otherwise
+// returns DomainPositions.
 Positions CubePositions(const RankGraph& graph, std::span<const Rank> members);
 // Returns the positions, permuted so that `root` is at position 0: by XOR with the root's position if
-// xor_turn, otherwise by rotation.
+// `xor_turn`, otherwise by rotation. XOR requires that the number of positions is a power of 2.
 Positions StartingAt(const Positions& positions, Rank root, bool xor_turn = false);
 
 // Hosts, or domains, with equal numbers of members. The k-th GPU of host h is at position h × gpus + k.
@@ -49,12 +49,13 @@ struct Hosts {
  private:
   size_t Index(int32_t host, int32_t gpu) const { return static_cast<size_t>(host * gpus + gpu); }
 };
-// Groups the members by host. Errors: kInvalidInput "ENGINE: ..." if all members are on one host, or if two
-// hosts have different numbers of members. The error message suggests the engine `hint`.
+// Groups the members by domain; each domain counts as a host. Errors: kInvalidInput "ENGINE: ..." if all
+// members are on one host, or if two hosts have different numbers of members. The message suggests engine
+// `hint`.
 StatusOr<Hosts> EqualHosts(const RankGraph& graph, std::span<const Rank> members, std::string_view engine,
                            std::string_view hint = "ring");
 
-// Adds moves that send the blocks of `members` (which it sorts) from src to dst, neighbouring ranges as one.
+// Adds moves of the blocks of `members` from src to dst; adjacent ranges are one move. Sorts `members`.
 void SendBlocks(const Blocks& blocks, std::vector<int32_t>& members, Rank src, Rank dst, int32_t step,
                 Moves& moves);
 

@@ -13,8 +13,8 @@ namespace xccl {
 
 // Returns the radix with the least `time_ps`; of equally good radices, the smallest. The radix is at least 2,
 // and below n if n > 2. Tries all radices up to 8, then four for each doubling, up to 64. Stops before more
-// than kManyTransfers sends are measured in total; radix k has k / 2 × sends_of_two sends. Returns 2 if n >
-// kMostMeasured.
+// than kManyTransfers sends are measured in total; radix k counts as k / 2 × sends_of_two sends. Returns 2 if
+// n > kMostMeasured.
 template <typename TimePs>
 int32_t BestRadix(int32_t n, int64_t sends_of_two, TimePs time_ps) {
   if (n > kMostMeasured) return 2;

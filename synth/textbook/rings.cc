@@ -1,12 +1,12 @@
-// Grids and full meshes get their rings by construction (synth/textbook/grid.h). Rings of other machines, and
-// of small machines whose hops differ in bandwidth, are searched. For each of up to eight bandwidths of hops,
-// FindAll searches rings one after another, each of which takes that bandwidth from its links. The bandwidth
-// whose rings carry most together wins.
+// Grids and full meshes get their rings by construction (synth/textbook/grid.h). Rings are searched on other
+// machines, for some of the ranks of a machine, and for up to 64 ranks whose hops differ in bandwidth. For
+// each of up to eight bandwidths of hops, FindAll searches rings one after another, each of which takes that
+// bandwidth from its links. The bandwidth whose rings carry most together wins.
 // DepthFirst searches one ring. It stays inside a domain until all members of the domain are on the ring. It
 // walks every second domain in the opposite order, so that a ring that enters one host over NIC k leaves the
-// next host over NIC k. The best next hop has the least latency, then the most bandwidth left, then the
-// fewest hops onwards. If DepthFirst fails, Rotate extends and rotates a path at random (Posa, 1976). All
-// searches together take a bounded number of steps.
+// next host over NIC k. The best next hop has the least latency; at a rank of at most 16 hops, then the most
+// bandwidth left, then the fewest hops onwards. If DepthFirst fails, Rotate extends and rotates a path at
+// random (Posa, 1976). All searches together take a bounded number of steps.
 #include "synth/textbook/rings.h"
 
 #include <fmt/core.h>
@@ -47,7 +47,8 @@ class RingSearch {
     return found;
   }
 
-  // Returns the rings of one bandwidth. `turn` chooses the member at which the first search starts.
+  // Returns rings, each of which takes `bandwidth` from its links. `turn` chooses the member at which the
+  // first search starts. Turn 0 must come first, because it sets the budget.
   std::vector<Ring> FindAll(int64_t bandwidth, int32_t turn) {
     bandwidth_ = bandwidth;
     if (turn == 0) expansions_left_ = 60'000 + 100 * static_cast<int64_t>(members_.size());
@@ -94,7 +95,7 @@ class RingSearch {
       if (Free(HopId(best->value + i))) return HopId(best->value + i);
     return std::nullopt;
   }
-  // Sets `ring` to a ring with this order of ranks. Returns false if its links lack bandwidth for all hops.
+  // Sets `ring` to a ring with this order of ranks. Returns false if some hop is missing or not Free.
   bool Bind(const std::vector<Rank>& order, Ring& ring) {
     ring = Ring{order, {}};
     bool bound = true;
@@ -262,7 +263,7 @@ class RingSearch {
   std::vector<int32_t> index_;  // by rank: place in members_; -1: no member
   int64_t bandwidth_ = 0;
   std::vector<int64_t> left_;  // by link: bandwidth that no ring has taken
-  // Work left: vertices that DepthFirst may enter at this bandwidth, and that all rotations may move.
+  // Work left: steps of DepthFirst at this bandwidth, and vertices that all rotations together may move.
   int64_t expansions_left_ = 0, rotations_left_ = 3'000'000;
   std::vector<bool> visited_;
   std::vector<int32_t> unvisited_in_;
@@ -283,7 +284,7 @@ Rings Measure(const RankGraph& graph, std::vector<Ring> rings, std::optional<int
   return measured;
 }
 
-// Returns a ring for each direction of each undirected cycle. Returns no rings if a hop is missing.
+// Returns up to kMaxRings rings: one for each direction of each cycle. Returns none if a hop is missing.
 std::vector<Ring> BothDirections(const RankGraph& graph, const std::vector<std::vector<int32_t>>& cycles) {
   std::vector<Ring> rings;
   for (std::vector<int32_t> cycle : cycles) {

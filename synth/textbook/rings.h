@@ -27,13 +27,15 @@ struct Rings {
 // The most rings of a machine. More rings make pieces small and programs large; few ranks have more links.
 inline constexpr int32_t kMaxRings = 32;
 
-// Returns as many rings as raise the total bandwidth: edge-disjoint cycles of a grid, a torus or a full mesh,
-// in both directions. On other machines a search keeps the members of a domain together, enters and leaves a
-// domain over different NICs, and overloads no link. Errors: kInvalidInput if no cycle was found.
+// Returns the rings with the most total bandwidth that it finds, at most kMaxRings. If all ranks are members,
+// a grid, a torus or a full mesh gets edge-disjoint cycles in both directions. Other rings are searched and
+// overload no link; if possible, they keep the members of a domain together, and enter and leave a domain
+// over different NICs. Errors: kInvalidInput if no cycle was found.
 StatusOr<Rings> PlaceRings(const RankGraph& graph, std::span<const Rank> members, std::string_view engine);
 
 // Calls f(owner, ring, move) for every move of an allgather round `rings`, step by step. In step s each rank
-// sends its successor the block of `owner`, which stands s places before it. Moves have no chunks yet.
+// sends its successor the block of `owner`, the rank s places before the sender. `ring` is an index of
+// `rings`, whose orders have the same length. Moves have no chunks yet.
 template <typename F>
 void ForRingMoves(std::span<const Ring> rings, F f) {
   const int32_t n = static_cast<int32_t>(rings[0].order.size());

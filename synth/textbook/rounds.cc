@@ -23,7 +23,7 @@ BitTable Diagonal(int32_t n) {
   return table;
 }
 
-// Sets all bits of b's row q in a's row p.
+// Adds the bits of row q of `b` to row p of `a`.
 void Unite(BitTable& a, int32_t p, const BitTable& b, int32_t q) {
   for (int32_t w = 0; w < a.words(); ++w) a.Row(p)[w] |= b.Row(q)[w];
 }

@@ -1,14 +1,16 @@
 // A broadcast for machines on which each rank has one port: the root sends all data once, and the other ranks
 // share the remaining sends. It is van de Geijn's scatter and allgather, with both phases at once.
-// One host or domain: the root deals its chunks out to the ranks in turn, and each rank spreads its chunks.
-// Several hosts of equal size: the root deals chunks to the GPUs of its host. The k-th GPU deals its chunks
-// along its rail to the other hosts in turn. Each chunk is spread along the rail, and in every host the k-th
-// GPU sends it to the other GPUs. A lane is the rank, or the GPU number and host, that chunks are dealt to.
+// One host or domain, or hosts of unequal size: the root deals its chunks out to the ranks in turn, and each
+// rank spreads its chunks. Several hosts of equal size: the root deals chunks to the GPUs of its host. The
+// k-th GPU deals its chunks along its rail to the other hosts in turn. Each chunk is spread along the rail,
+// and in every host the k-th GPU sends it to the other GPUs. A lane is the rank, or the GPU number and host,
+// that chunks are dealt to.
 //
 // All chunks follow one timetable. A slot is the time that a port needs for a chunk. A place is a rank, or a
 // host, on a circle, counted from the one that the chunk is dealt to. Each chunk is dealt one slot later and
-// one rank further round than the chunk before, so every rank has every place in turn. Chunks never meet at a
-// port if no two sends of the timetable leave, or reach, the same (place - slot) modulo the number of places.
+// one rank or host further round than the chunk before. So each has every place in turn. Chunks never meet at
+// a port if no two sends of the timetable leave, or reach, the same (place - slot) modulo the number of
+// places.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -40,9 +42,9 @@ struct Sending {
   int32_t level = 0;  // transfers that brought the chunk from place 0 to `from`
 };
 
-// Returns a random timetable in which every place that can send in a slot sends. A place can send a chunk on
-// `delay` slots after the slot in which the chunk was sent to the place. Returns nullopt if the timetable
-// would take more than `most_slots` slots.
+// Returns a random timetable in which chunks never meet at a port. Every place that can send in a slot does
+// so. A place can send a chunk on `delay` slots after the slot in which the chunk was sent to the place.
+// Returns nullopt if a transfer would come after slot `most_slots`.
 std::optional<std::vector<Sending>> TimetableOf(int32_t places, int32_t delay, int32_t most_slots,
                                                 Random& random) {
   std::vector<Sending> sendings;
@@ -74,9 +76,9 @@ std::optional<std::vector<Sending>> TimetableOf(int32_t places, int32_t delay, i
   return sendings;
 }
 
-// Returns the shortest of several random timetables. A timetable may take at most 1.5 times as long as
-// sending to all places one by one. If no timetable is that short, place 0 sends to all places, although
-// chunks then meet at ports. Returns no transfers if there is only one place.
+// Returns the shortest of several random timetables. A timetable may take about 1.5 times as long as sending
+// to all places one by one, but no longer. If no timetable is that short, place 0 sends to all places,
+// although chunks may then meet at ports. Returns no transfers if there is only one place.
 std::vector<Sending> BestTimetable(int64_t places, int32_t delay) {
   const auto n = static_cast<int32_t>(places);
   std::vector<Sending> best;
@@ -121,8 +123,8 @@ struct Spread {
       const int32_t step = in_turn ? turn : 0;
       moves.Add({chunk, root, At(home, k), step});
       moves.Add({chunk, At(home, k), At(place(0), k), step + 1});
-      // In the root's host, another GPU spreads the chunks of the root's own lane, so that the root sends
-      // them only once there.
+      // In the root's host, another GPU spreads the chunks that go along the root's own rail, so that the
+      // root sends them only once there.
       if (k == own && gpus > 1) {
         const int32_t other = (own + 1 + turn % (gpus - 1)) % gpus;
         moves.Add({chunk, root, At(home, other), step});
@@ -202,7 +204,8 @@ StatusOr<Recipe> PlaceSpread(const RankGraph& graph, const SynthesisRequest& req
   Recipe recipe;
   recipe.pieces = static_cast<int32_t>(turns * lanes);
   recipe.pipelines = true;
-  // The cost of one chunk of each lane, all sent at once, plus the slots after the last chunk is dealt.
+  // The cost of all data in one chunk for each lane, all sent at once, plus the share of the slots that come
+  // after the last chunk is dealt.
   Moves once;
   spread.Broadcast(*request.collective->spec().root, {0, lanes}, false, once);
   Cost cost = MeasureMoves(once, graph, 1.0 / lanes, true, request.model);

@@ -1,19 +1,19 @@
 // `swing` (De Sensi, Bonato, Saam and Hoefler, NSDI 2024). In step s an even position p meets p + rho(s), and
 // an odd position p meets p - rho(s). rho(s) = (1 - (-2)^(s+1)) / 3 = 1, -1, 3, -5, 11 .., so that partners
-// swing from side to side and are nearer than 2^s. A reduce_scatter takes ceil(log2 n) steps, with far
+// swing from side to side and are at most 2^s away. A reduce_scatter takes ceil(log2 n) steps, with far
 // partners last, when little data is left. The allgather is the reduce_scatter backwards: ceil(log2 n) alpha
 // + (n-1)/n S beta if partners share no links.
 // On a grid with only even sides, the steps take the dimensions in turn. Two stripes start with each
-// dimension, and one of the two swings to the other side, so that all links are busy. On other machines the
-// ranks form a circle. If an even n is not a power of 2, blocks that the receiver already has are left out.
+// dimension, one if all sides are 2. One of the two swings to the other side, so that all links are busy. On
+// other machines the ranks form a circle. If an even n is not a power of 2, blocks that the receiver already
+// has are left out. If n is odd, the last position exchanges data with every other position directly.
 //
 // `bine` (De Sensi et al., SC 2025): binomial trees over negabinary digits. Partners are those of swing on a
 // circle, at about 2/3 of the distance in a binomial tree, so that fewer bytes cross between domains. The
 // sends that reach a position without data form the root's tree of ceil(log2 n) steps. A broadcast takes
 // ceil(log2 n) (alpha + S beta), or deals the data out and gathers it if that is faster. gather and scatter:
 // ceil(log2 n) alpha + (n-1)/n S beta. An alltoall moves half of a rank's buffer in every step. The paper
-// covers powers of 2. Other even n are treated as in swing. If n is odd, the last position exchanges data
-// with every other position directly.
+// covers powers of 2; other n are treated as in swing.
 #include <algorithm>
 
 #include "synth/textbook/engines.h"
@@ -35,8 +35,8 @@ struct Axis {
   int32_t Steps() const { return CeilLog2(size); }
 };
 
-// Returns rounds over `n` positions, far partners first. The steps take the axes in turn, beginning with axis
-// `first`. `mirror` swaps the sides on which the partners stand.
+// Returns rounds over `n` positions, far partners first. In the opposite order, the rounds take the axes in
+// turn, beginning with axis `first`. `mirror` swaps the sides on which the partners stand.
 std::vector<Round> SwingRounds(const std::vector<Axis>& axes, int32_t n, size_t first, bool mirror) {
   std::vector<Round> rounds;
   std::vector<int32_t> step(axes.size(), 0);
@@ -66,7 +66,7 @@ std::vector<Round> CircleRounds(int32_t n) {
   const int32_t even = n - n % 2;
   std::vector<Round> rounds = SwingRounds({{even, 1}}, even, 0, false);
   const int32_t steps = static_cast<int32_t>(rounds.size());
-  // In a round the last position meets as many others as partners exchange blocks: 1, 2, 4 ..
+  // The last position meets 1, 2, 4 .. others in successive rounds, as many as partners exchange blocks.
   for (int32_t p = 0; p < even && n > even; ++p) {
     const int32_t round = std::min(CeilLog2(p + 2) - 1, steps - 1);
     rounds[round].push_back({p, even, true});

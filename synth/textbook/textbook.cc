@@ -26,9 +26,9 @@
 namespace xccl {
 namespace {
 
-// A measurement of more than kFewTransfers moves takes the moves of some steps, or all moves if these steps
-// would be fewer than kFewestSteps. Measuring a move takes up to 0.3 us, so that an estimate takes up to a
-// thirtieth of a second.
+// A measurement of more than kFewTransfers moves takes the moves of some steps, about kFewTransfers in all.
+// If these steps would be fewer than kFewestSteps, it takes all moves. Measuring a move takes up to 0.3 us,
+// so that kFewTransfers moves take up to 40 ms.
 constexpr size_t kFewestSteps = 16;
 
 Base BaseOf(CollectiveKind kind, const Recipe& recipe) {
@@ -161,7 +161,7 @@ void PlacedEngine::AddMoves(const Recipe& recipe, const Collective& cut, Moves& 
 
 namespace {
 
-// Returns, for each chunk, the rank where the recipe's copies start and the rank where they end.
+// Returns where the recipe's copies of each chunk start, and where they end: at one rank, or at all members.
 CopyGoal GoalOf(const Collective& cut, const Recipe& recipe) {
   const Base base = BaseOf(cut.kind(), recipe);
   CopyGoal goal;
@@ -271,8 +271,8 @@ Cost PlacedEngine::BaseCost(const RankGraph& graph, const Recipe& recipe) const 
   const Collective cut = request_->collective->WithChunks(Chunks());
   Moves moves;
   AddMoves(recipe, cut, moves);
-  // A chunk is an equal share of all data. The size counts the data of a pair in a sendrecv, of a rank in an
-  // alltoall.
+  // A chunk is an equal share of all data. In a sendrecv, the size is only the data of one pair; in an
+  // alltoall, only the data of one rank.
   double fraction = 1.0 / static_cast<double>(std::max<int64_t>(1, cut.num_chunks()));
   if (base == Base::kSendrecv) fraction = 1.0 / Chunks();
   if (base == Base::kAlltoall) fraction *= cut.num_members();
@@ -360,8 +360,9 @@ class Meter {
   Cost cost_;
 };
 
-// Returns the moves in the order of their steps. If they are many, returns only the moves of some steps,
-// which are far apart (Fibonacci hashing). `times` is the number of steps for which each of them stands.
+// Returns the moves in the order of their steps. If there are many, returns only the moves of some steps,
+// spread evenly (Fibonacci hashing). Sets `times` to the number of steps for which each of these steps
+// stands.
 std::vector<const Move*> SomeInOrder(const Moves& moves, double& times) {
   std::vector<const Move*> order;
   int32_t last = 0;

@@ -1,11 +1,11 @@
 // The frame of all textbook algorithms. A Recipe says how an algorithm gathers, broadcasts or exchanges
-// chunks on a machine. The frame derives the other collectives: a reduction is the recipe on the reversed
-// machine, played backwards (synth/common/reverse.h); an allreduce is a reduction, then an allgather or
-// broadcast.
+// chunks on a machine. The frame derives the other collectives: a reduction or scatter is the recipe on the
+// reversed machine, played backwards (synth/common/reverse.h); an allreduce is a reduction, then an allgather
+// or broadcast, unless the recipe makes it itself.
 // Words: member i is the i-th rank of the collective. A block is the chunks that one member owns. A piece is
-// an equal part of a block or of all data. A stripe is one of several copies of an algorithm that run at
-// once, each on its own piece of every block. In formulas n is the number of members, S the size in bytes,
-// alpha the time of a message without its bytes, beta the time of a byte.
+// one of the parts, mostly equal, of a block or of all data. A stripe is one of several copies of an
+// algorithm that run at once, each on its own piece of every block. In formulas n is the number of members, S
+// the size in bytes, alpha the time of a message without its bytes, beta the time of a byte.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@
 
 namespace xccl {
 
-// The most ranks for which costs are measured on an algorithm's moves. For more ranks, finding paths over
-// relays takes seconds.
+// The most ranks for which algorithms of rounds or circles measure their moves when they are placed. For more
+// ranks, finding paths over relays takes seconds.
 inline constexpr int32_t kMostMeasured = 1024;
 
 // An alpha-beta time: fixed_ps + ps_per_byte × size, with the size as nccl-tests counts it (ir/sizes.h).
@@ -54,10 +54,11 @@ struct PairBlocks {
   ChunkRange Of(int32_t source, int32_t destination) const;
 };
 
-// An algorithm placed on a machine for one request. A collective whose function is unset is not served. All
-// functions except allreduce add only copies. Steps start at 0.
+// An algorithm placed on a machine for one request. The function of the request's Base must be set; for an
+// allreduce, one of `allreduce`, `allgather` and `broadcast`, of which the first that is set is used. All
+// functions except `allreduce` add only copies. Steps start at 0.
 struct Recipe {
-  int32_t pieces = 1;  // best number of pieces of each block, or of all data in a broadcast or allreduce
+  int32_t pieces = 1;  // best number of pieces: of all data for `broadcast` and `allreduce`, else of a block
   // Weights of the pieces, if the pieces of an allreduce are not equal. If the request gives a number of
   // chunks, the chunks are equal in any case.
   std::vector<int64_t> weights = {};
@@ -72,7 +73,7 @@ struct Recipe {
   bool repeats = false;                   // a move may bring a rank a chunk that the rank has
   bool pipelines = false;                 // steps overlap, so a link's load in all steps is added up
   std::optional<Cost> cost;               // time of the moves; absent: the frame measures them
-  double alltoall_hops = 1;               // average number of moves of a chunk in an alltoall
+  double alltoall_hops = 1;               // average number of hops of a chunk in an alltoall, at least 1
   // An allreduce in which ranks exchange sums. Set if faster than `allgather` backwards and then forwards.
   struct Exchange {
     Cost cost;
@@ -81,8 +82,9 @@ struct Recipe {
   std::optional<Exchange> exchange;
 };
 
-// Places an algorithm on a machine. For reductions, `graph` is the graph of the reversed machine. Requires
-// that paths join all members. Errors: kInvalidInput "NAME: why; hint: ...".
+// Places an algorithm on a machine. For a reduction or scatter, `graph` is the graph of the reversed machine.
+// An allreduce may be placed on both machines. Requires that paths join all members. Errors: kInvalidInput
+// "NAME: why; hint: ...".
 using PlaceFunction = StatusOr<Recipe>(const RankGraph& graph, const SynthesisRequest& request);
 
 struct TextbookEngine {
@@ -91,18 +93,19 @@ struct TextbookEngine {
   std::string_view summary;
   std::vector<CollectiveKind> kinds;
   PlaceFunction* place = nullptr;
-  // Serves machines whose links all join two GPUs, where the graph of ranks takes time linear in the links.
+  // Serves only machines whose links all join two GPUs. Their graph of ranks takes time linear in the links.
   bool cables_only = false;
 };
 
 // An engine placed for one request. It can estimate its time and make its schedule.
 class PlacedEngine {
  public:
-  // Errors: those of ServesKind and engine.place. The result uses `graphs` and what `request` points to.
+  // Errors: those of ServesKind and engine.place. All arguments, and what they point to, must outlive the
+  // result.
   static StatusOr<PlacedEngine> Place(const TextbookEngine& engine, RankGraphs& graphs,
                                       const SynthesisRequest& request);
   double EstimatePs() const;
-  // Returns the number of moves in the schedule, each of a single chunk; at most 10^15.
+  // Returns an estimate of the number of moves in the schedule, each of a single chunk; at most 10^15.
   int64_t Work() const;
   StatusOr<Synthesis> Make() const;
 
@@ -126,8 +129,8 @@ Engine RowOf(const TextbookEngine& engine);
 // Returns the alpha-beta time of moves. Each chunk has size × `fraction` bytes. Steps follow one another. A
 // step takes the latency of its longest path plus the time of its busiest link. With `overlap`, the loads of
 // all steps are added up, and the busiest link counts once. If `messages` names a time model, each message
-// also occupies its links for their overhead, and in the blocking model for their latency. If there are very
-// many moves in many steps, only some steps are measured and stand for all.
+// without relays also occupies its links for their overhead, and in the blocking model for their latency. If
+// there are very many moves in many steps, only some steps are measured and stand for all.
 Cost MeasureMoves(const Moves& moves, const RankGraph& graph, double fraction, bool overlap = false,
                   std::optional<TimeModel> messages = {});
 

@@ -1,7 +1,7 @@
 // A block goes along dimension 0 to the offset of its destination from its source, the shorter way round,
-// then along dimension 1, and so on. In one message, each rank sends on all blocks that have come as many
-// hops along the dimension. So every link of a dimension of n ranks carries n/8 of a rank's data, which is
-// the bound for the longest dimension.
+// then along dimension 1, and so on. In one message, each rank sends on all blocks that have come the same
+// number of hops along the dimension. So every link of a dimension of n > 2 ranks carries about n/8 of a
+// rank's data, which is the bound for the longest dimension.
 //
 // Batches. Blocks are cut into batches by their offsets in dimensions 1 to `cut`. While one batch is in
 // dimension 0, the batch before it is in dimension 1, so that all links are busy except for the first and the
@@ -14,8 +14,8 @@
 // dimensions, blocks whose offset in dimension 0 is even go up, and the others go down.
 //
 // The blocks of rank 0 are numbered by destination. For given earlier offsets, the blocks of a message are
-// then one range, or a few ranges in dimension 0. So a plan of a torus of three dimensions has about two
-// transfers a rank.
+// then one range; in dimension 0 they are one range for each offset, unless it is sent in ranges. So a plan
+// of a large torus of three dimensions has only a few transfers a rank.
 #include "synth/textbook/torus_alltoall.h"
 
 #include <fmt/core.h>
@@ -46,7 +46,7 @@ constexpr std::string_view kName = "torus-alltoall";
 
 struct Torus {
   Grid grid;
-  std::vector<double> ps_per_byte = {};  // by dimension, of its slowest link
+  std::vector<double> ps_per_byte = {};  // by dimension, of all links between its slowest neighbours
   double latency_ps = 0;                 // of the farthest block
 
   size_t num_dims() const { return grid.dims.size(); }
@@ -94,8 +94,8 @@ StatusOr<Torus> TorusOf(const SynthesisRequest& request) {
   return torus;
 }
 
-// Blocks of one batch have `length` offsets in dimension `cut`, and one offset in each dimension from 1 to
-// cut - 1. A ring has one batch.
+// Blocks of one batch have up to `length` offsets in dimension `cut`, and one offset in each dimension from 1
+// to cut - 1. A ring has one batch.
 struct Batches {
   size_t cut = 1;
   int32_t length = 1;
@@ -119,8 +119,8 @@ Batches BatchesOf(const Torus& torus, double block_bytes) {
         return {cut, length, count};
     }
   }
-  // A ring has one batch, and so have blocks that are too short to cut. If dimension 0 is long, SendRanges
-  // then serves it too.
+  // There is one batch on a ring, for short blocks, and if more batches make too many transfers. If dimension
+  // 0 is long, SendRanges then serves it too.
   const bool is_long = side * side / 4 > kManyTransfers;
   return {static_cast<size_t>(is_long ? 0 : 1), torus.Size(is_long ? 0 : 1), 1};
 }
@@ -167,16 +167,16 @@ class Writer {
   }
 
   // Sends the batch's blocks along `dim` from all places where they are. They have reached their offsets in
-  // the dimensions before `dim`; `place` has those in the dimensions before `from`. Blocks half way round go
-  // up or down, as `up` says.
+  // the dimensions before `dim`; `place` is the rank that has these offsets in the dimensions before `from`
+  // and 0 in the others. Blocks half way round go up or down, as `up` says.
   void SendAlong(size_t dim, size_t from, int32_t place, bool up) {
     if (from == dim) return dim < batches_.cut ? SendEach(dim, place, up) : SendRanges(dim, place, up);
     for (int32_t o = offsets_[from].first; o < offsets_[from].last; ++o)
       SendAlong(dim, from + 1, place + o * torus_.grid.Stride(from), from == 0 ? o % 2 == 0 : up);
   }
 
-  // Sends blocks from `place` along `dim`, offset by offset. The blocks of one offset are one range, because
-  // later dimensions have few offsets.
+  // Sends blocks from `place` along `dim`, offset by offset. The blocks of one offset are one range: each
+  // later dimension before `cut` has one offset, and each dimension after `cut` has all offsets.
   void SendEach(size_t dim, int32_t place, bool up) {
     const int32_t side = torus_.Size(dim), stride = torus_.grid.Stride(dim);
     int32_t begin = 0, end = 0;
@@ -224,7 +224,7 @@ class Writer {
       all += static_cast<double>(topology_.link(l).bandwidth_bytes_per_s);
     }
     // Parallel links share the blocks in proportion to their bandwidths. The share of a few blocks is rounded
-    // up or down in turn, so that single blocks take all links.
+    // up or down in turn, so that single blocks do not all use one link.
     const double turn = std::fmod(from * (std::numbers::phi - 1), 1.0);
     int32_t begin = from;
     for (const LinkId& link : links_) {
@@ -270,7 +270,7 @@ StatusOr<SymmetryGroup> ShiftsOf(const Topology& topology, const Grid& grid) {
   return group;
 }
 
-// A torus, and what was found on it.
+// A torus and the group of its shifts.
 struct Found {
   Torus torus;
   SymmetryGroup group;

@@ -1,5 +1,5 @@
 // Plans alltoall on rings, tori and hypercubes of up to a million ranks: along one dimension after another.
-// The plan is that of rank 0's data, which translations turn into that of all ranks. Not exact.
+// The plan moves rank 0's data; its translates move the data of all other ranks. Not exact.
 #pragma once
 
 #include "synth/common/synthesizer.h"

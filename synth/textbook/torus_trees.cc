@@ -1,11 +1,11 @@
 // Trees of a broadcast on a torus, two for each dimension. No two trees share a link in one direction. They
-// use all links of the root at once, so no broadcast is faster but for its depth. Let v be a rank by its
-// distance from the root along each dimension, and S the dimensions in which that distance is not 0. A tree
-// is named by a dimension i and a direction. The tree enters v
+// use all links of the root at once, so no broadcast has a higher rate. A rank v is given by its distance
+// from the root along each dimension. S is the set of dimensions in which this distance is not 0. A tree is
+// named by a dimension i and a direction. The tree enters v
 // - along dimension i, against its direction, if i is not in S;
-// - otherwise in its direction, along the next dimension of S after i, round all dimensions; that is i itself
-//   if S has no other.
-// Every way to the root is finite: it shortens one distance after another to 0, and dimension i last. The
+// - otherwise in its direction, along the next dimension of S after i in cyclic order; that is i itself if S
+//   has no other.
+// Every way to the root is finite: it shortens one distance after another to 0, that of dimension i last. The
 // trees enter v over different links. Trees of an i outside S use the two links of i. Trees of an i in S use
 // the links of the next dimension of S, which is another one for each i. On a hypercube these are the trees
 // of Johnsson and Ho (IEEE Transactions on Computers, 1989).
@@ -49,7 +49,8 @@ class TorusTree {
   }
 
  private:
-  // Returns the next dimension after the tree's own in which the rank's distance from the root is not 0.
+  // Returns the next dimension in cyclic order after the tree's own in which the rank is not at the root's
+  // place.
   size_t Next() const {
     size_t next = dim_;
     do next = (next + 1) % distance_.size();

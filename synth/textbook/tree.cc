@@ -1,7 +1,8 @@
 // One spanning tree: broadcasts go down the tree, gathers come up. The tree grows breadth first from the root
 // along the widest hops. A rank feeds all neighbours to which it has cables of its own. Over switches, where
-// copies share its port, it feeds at most two ranks of its domain and one of another. So every domain has a
-// binary tree, and domains hang below different GPUs, which feed them over different NICs.
+// copies share its port, it feeds at most two ranks of its domain and one of another, as long as that reaches
+// all ranks. So every domain has a binary tree, and domains hang below different GPUs, which feed them over
+// different NICs.
 #include <algorithm>
 #include <set>
 
@@ -31,7 +32,8 @@ class TreeGrower {
     };
     std::vector<std::pair<Rank, int32_t>> reached = {{root, 0}};
     open_[root.index()] = false;
-    // First few copies for each port, then all neighbours that are left, last all other members over relays.
+    // The first pass limits the copies over switches. The second pass takes all neighbours that are left.
+    // Members that are still left then hang below the root, over relays.
     for (bool limited : {true, false}) {
       for (size_t i = 0; i < reached.size(); ++i) {
         const auto [parent, depth] = reached[i];
@@ -92,7 +94,7 @@ class TreeGrower {
 StatusOr<Recipe> PlaceTree(const RankGraph& graph, const SynthesisRequest& request) {
   const std::vector<Rank> members(request.collective->ranks().begin(), request.collective->ranks().end());
   Recipe recipe;
-  // The root of an allreduce is the member whose tree has the least depth.
+  // With up to 64 members, the root of an allreduce is the member whose tree has the least depth.
   recipe.root = members[0];
   if (!request.collective->spec().root && members.size() <= 64)
     recipe.root = *std::ranges::min_element(

@@ -1,10 +1,10 @@
 // Trees over positions. A rank with the data serves a range of positions; the root begins with all positions.
 // `binomial`: in every step each rank with the data halves its range and sends the data to the first position
-// of the other half: ceil(log2 n) steps. `k-nomial`: each rank with the data cuts its range into k parts and
-// sends to k-1 ranks at once. Over one port a broadcast takes ceil(log_k n) (alpha + (k-1) S beta), a gather
-// or scatter ceil(log_k n) alpha + (n-1)/n S beta. The radix k is the fastest for the size on the machine's
-// links (Wilkins et al., CLUSTER 2023). Far parts are served first, so that each domain is entered once. A
-// gather goes up the same tree, with messages that grow.
+// of the other half: ceil(log2 n) steps. `k-nomial`: each rank with the data cuts its range into up to k
+// parts and sends to the first position of each other part at once. Over one port a broadcast takes
+// ceil(log_k n) (alpha + (k-1) S beta), a gather or scatter ceil(log_k n) alpha + (n-1)/n S beta. The radix k
+// is the fastest for the size on the machine's links (Wilkins et al., CLUSTER 2023). Far parts are served
+// first, so that few sends cross between domains. A gather goes up the same tree, with messages that grow.
 #include "synth/textbook/engines.h"
 #include "synth/textbook/radix.h"
 #include "synth/textbook/rounds.h"

@@ -20,7 +20,7 @@ namespace xccl {
 namespace {
 
 constexpr std::string_view kName = "hierarchical-alltoall";
-// A cut leaves pieces of at least the busiest NIC's load / kFinest, because each piece costs up to three
+// A cut leaves pieces of at least the busiest NIC's load ÷ kFinest, because each piece costs up to three
 // messages.
 constexpr int64_t kFinest = 128;
 
@@ -40,7 +40,7 @@ struct PairPart {
   int64_t left = 0;
 };
 
-// Deals the parts of one pair of hosts to rails. Returns the pieces of each rail in the order of sending.
+// Deals the parts of one pair of hosts to rails. Returns the pieces, those of each rail in order of sending.
 std::vector<RailPiece> Deal(std::vector<PairPart>& parts, int64_t total, int64_t rails) {
   std::vector<int64_t> room;
   for (int64_t j = 0; j < rails; ++j) room.push_back(total * (j + 1) / rails - total * j / rails);
@@ -127,7 +127,7 @@ int64_t UnitsOf(const Collective& collective, int64_t rails) {
   return most <= std::numeric_limits<int64_t>::max() / all ? rails : 1;
 }
 
-// Returns the collective with a chunk for each piece, and sets the pieces' chunks.
+// Returns the collective with a chunk for each piece and each part without pieces. Sets the pieces' chunks.
 Collective CutInto(const Collective& collective, std::vector<RailPiece>& pieces) {
   const size_t parts = static_cast<size_t>(collective.num_parts());
   std::vector<int32_t> chunks(parts, 0), next(parts);

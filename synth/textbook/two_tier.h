@@ -3,8 +3,8 @@
 // to the rails. A GPU with more than its share first hands the surplus to other GPUs of its host. Then the
 // data crosses along the rails, and GPUs of the destination host pass it on to its destination. Hosts send to
 // each other in Birkhoff's stages (synth/textbook/birkhoff.h), so that no receiver is crowded. If the links
-// inside hosts are fast enough, the plan takes as long as the fullest host sends or receives over all its
-// NICs. No plan takes less time.
+// inside hosts are fast enough, the plan takes about as long as the fullest host sends or receives over all
+// its NICs. No plan takes less time than that.
 #pragma once
 
 #include "base/status.h"
@@ -14,9 +14,9 @@
 namespace xccl {
 
 // Requires an alltoall or alltoallv whose parts are not cut into chunks. Time: linear in the number of
-// pieces, plus BirkhoffStages. The number of pieces is at most parts + hosts^2 x 2 x GPUs of a host. Errors:
-// kInvalidInput "hierarchical-alltoall: ..." if there is only one host, if hosts have unequal sizes, or if
-// two GPUs of a host or of a rail are not neighbours.
+// pieces, plus BirkhoffStages. The number of pieces is at most parts + hosts^2 x GPUs of a host, plus the
+// cuts at ends of stages. Errors: kInvalidInput "hierarchical-alltoall: ..." if there is only one host, if
+// hosts have unequal sizes, or if two GPUs of a host or of a rail are not neighbours.
 StatusOr<Synthesis> PlanTwoTier(const RankGraph& graph, const Collective& collective);
 
 }  // namespace xccl
