@@ -1,11 +1,11 @@
 // 1. LevelsOf finds for each edge its depth, and the longest path below its child.
 // 2. PlainChunks, or CompressedChunks with symmetry, cuts chunks and orders their uses. A use is one chunk on
 //    one tree.
-// 3. MakeAllreduceSchedule adds the transfers of each use. Let D be the largest sum of an up-tree's and a
-//    down-tree's depth. Use k (from 0) ends just before step k + D. The root has the sum as many steps
+// 3. MakeAllreduceSchedule adds the transfers of each use. Let D be the largest sum of the depths of a tree's
+//    up-tree and down-tree. Use k (from 0) ends just before step k + D. The root has the sum as many steps
 //    earlier as its down-tree is deep.
 // 4. A transfer up comes as many steps before the root's sum as its child is deep. A transfer down comes as
-//    many steps before the end as the longest path below its child has edges.
+//    many steps before the use's last step as the longest path below its child has edges.
 #include "synth/common/allreduce_trees.h"
 
 #include <algorithm>
@@ -51,8 +51,8 @@ struct Use {
   ChunkId chunk;
 };
 
-// Chunks are numbered in the order of the uses. In a compressed schedule they are numbered member by member,
-// with the same number of chunks for each member.
+// In a plain schedule, chunks are numbered in the order of the uses. In a compressed schedule, they are
+// numbered member by member, with the same number of chunks for each member.
 struct Chunks {
   std::vector<int64_t> weights;
   std::vector<Use> uses;  // in the order of their steps

@@ -1,7 +1,7 @@
-// Makes an allreduce schedule from weighted trees. Each tree sums its share of the buffer up to its root and
-// copies the sum down again. Input: for each root an up-tree and a down-tree, which may differ. Output: the
-// chunks and the schedule. All ranks end with copies of the root's sum, so all ranks have the same bits.
-// Linear in the transfers.
+// Makes an allreduce schedule from weighted trees. A tree consists of an up-tree and a down-tree with one
+// root; the two may differ. The tree's share of the buffer is summed up to the root and copied down again.
+// Output: the chunks and the schedule. All ranks end with copies of the root's sum, so all ranks have the
+// same bits. Linear in the transfers.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct TreeEdge {
   // The path in AllreduceTrees::paths, from child to parent in an up-tree and from parent to child in a
   // down-tree. Edges of one parent share a path if a switch reduces or multicasts their data.
   PathId path;
-  bool shared = false;  // another edge of the path adds the transfer: the edge whose child comes first in it
+  bool shared = false;  // another edge adds the path's transfer: the edge whose child comes first in the path
 };
 
 struct AllreduceTree {
@@ -44,16 +44,16 @@ struct AllreduceTrees {
 
 // Makes the schedule. A tree's share is cut into chunks, which the tree carries in rounds. `rounds` has one
 // entry per round: the relative size of the round. On average a tree carries one chunk per round. A heavier
-// tree carries more chunks, evenly spaced, so that all chunks have about the same size. With one round, or
-// with symmetry, every tree carries exactly one chunk per round.
+// tree carries more chunks, evenly spaced, so that the chunks of a round have about the same size. With one
+// round, or with symmetry, every tree carries exactly one chunk per round.
 //
 // Links serve lower steps first. The steps of each chunk come one later than the steps of the chunk before,
 // so that early chunks need not wait for the sums of all chunks. Within a chunk, steps count back from the
 // end, so that data with the longest path ahead goes first. Requires that every tree spans the members of
 // `collective`, and that `collective` has one part.
 //
-// With symmetry, the roots represent their orbits, the group translates all trees, and the schedule is
-// compressed. Every member then has the same chunks as the representative of its orbit.
+// With symmetry, the schedule is compressed and the group translates all trees. Every root must then be the
+// representative of its orbit. Every member has the same chunks as the representative of its orbit.
 ChunkedSchedule MakeAllreduceSchedule(const AllreduceTrees& trees, std::span<const int64_t> rounds,
                                       const Collective& collective, const SymmetryGroup* symmetry = nullptr);
 

@@ -1,8 +1,8 @@
-// Cut-through blocking in the pipelined time model. If a message comes over a slow link, it occupies the
-// faster links after it until the slow link has delivered the message (docs/ir.md, Simulation). The faster
-// links are then called blocked, or held. A link that carries one message alone is occupied for the bytes ÷
-// the slowest bandwidth of the path so far. A link with a queue of messages is occupied for less time,
-// because part of a message arrives before its turn.
+// Cut-through blocking in the pipelined time model. A message that comes over a slow link occupies the faster
+// links that follow on its path until the slow link has delivered the message (docs/ir.md, Simulation). The
+// faster links are called blocked, or held. A link that carries one message alone is occupied for the bytes ÷
+// the slowest bandwidth of the path so far. A message in a queue occupies the link for less time, because
+// part of the message arrives before its turn.
 #pragma once
 
 #include <cstdint>

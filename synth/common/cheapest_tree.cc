@@ -1,9 +1,10 @@
 // 1. SetPrices runs Dijkstra's search from each member for the costs of the paths to the other members.
-// 2. CheapestArborescence builds a tree of these paths. Every node takes the cheapest arc into it.
-// 3. If chosen arcs form circles, each circle becomes one node of the next level. An arc into a circle then
-//    costs its own cost less the cost of the circle's arc that it would replace. Step 2 repeats on the next
-//    level.
-// 4. Going back down the levels, each circle drops its arc into the node at which the tree enters the circle.
+// 2. CheapestArborescence builds a tree of these paths. Every node but the root takes the cheapest arc into
+//    it.
+// 3. If chosen arcs form circles, each circle becomes one node of the next level. On that level, an arc costs
+//    its own cost less the cost of the chosen arc that it would replace. Step 2 repeats on the next level.
+// 4. Back down, level by level, the tree enters each circle at one node. The circle drops its own arc into
+//    that node.
 // 5. Grow attaches the paths of the tree to a TreeGrower, parents first.
 #include "synth/common/cheapest_tree.h"
 
@@ -19,7 +20,7 @@ namespace {
 struct Arc {
   int32_t from, to;
   double cost;
-  int32_t below;  // index of the arc of the level below that this arc stands for
+  int32_t below;  // index of the arc that this arc stands for, on the level below; -1 on the lowest level
 };
 
 struct Level {

@@ -1,6 +1,7 @@
-// Finds the cheapest broadcast tree at given prices of links. TreeGrower's trees are cheap, but not always
-// the cheapest if the two directions of a cable have different prices. Switches do not branch. A link after a
-// slower link costs more than its price (synth/common/blocked_links.h).
+// Finds the cheapest broadcast tree at given prices of links, among the trees that consist of paths between
+// members. TreeGrower's trees are cheap, but not always the cheapest if the two directions of a cable have
+// different prices. Switches do not branch. A link after a slower link costs more than its price
+// (synth/common/blocked_links.h).
 //
 // Source: the algorithm of Chu and Liu (1965) and Edmonds (1967), applied to the cheapest paths between
 // members.

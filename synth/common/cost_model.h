@@ -25,11 +25,11 @@ inline constexpr double kNear = 1.002;
 // operation of a search, such as one look at a link, takes about 10 ns.
 inline constexpr double kSecondsPerMove = 1.5e-6;
 inline constexpr int64_t kOperationsPerMove = 150;
-// Bytes of a move in a search, its simulation and its proof. Measured: an alltoall of 512 ranks on a
-// mesh, 4.2 million moves, takes 116 each.
+// The bytes of memory that a move takes in a search, its simulation and its proof. Measured: 116 for each of
+// the 4.2 million moves of an alltoall of 512 ranks on a mesh.
 inline constexpr double kBytesPerMove = 120;
-// Hops whose simulation takes as long as a move, at 0.3 us each. A hop of a graph of ranks takes as long to
-// make.
+// The number of hops that can be simulated in the time of one move, at 0.3 us each. Making a hop of a
+// RankGraph takes about as long as simulating a hop.
 inline constexpr int64_t kHopsPerMove = 5;
 
 // The most cells of a table of ranks × ranks or of ranks × chunks: 256 MiB at 4 bytes a cell.
@@ -41,7 +41,7 @@ inline constexpr double kRounding = 1e-9;
 // The fewest bytes of a piece. A shorter piece costs more to handle than it gains.
 inline constexpr int64_t kLeastPieceBytes = 1 << 10;
 
-// The most transfers of one chunk in a plain plan for which engines cut parts finer than the ranks need. An
+// If a plain plan has more moves than this, engines do not cut its parts finer than the ranks need. An
 // allgather of 256 ranks with 16 pieces per rank has about this many.
 inline constexpr int64_t kMovesWorthCutting = 1 << 20;
 

@@ -1,10 +1,11 @@
-// The program solved is the dual. It has a price for each orbit and a value for each root. A price is the
-// cost of a byte on one of the orbit's links, scaled so that Σ price × bandwidth = 1. Each tree is a row: the
-// root's value is at most the tree's cost. The price of a tree's row is the tree's weight. Pairs of trees
-// share one value.
+// The linear program that is solved is the dual. It has a price for each orbit and a value for each root. A
+// price is the cost of a byte on one of the orbit's links, scaled so that Σ price × bandwidth = 1. Each tree
+// is a row: the root's value is at most the tree's cost. The price of a tree's row is the tree's weight.
+// Pairs of trees share one value.
 // 1. Price the links, and grow one cheap tree for each root.
 // 2. Add a row for each tree that costs less than its root's value in the last solution.
-// 3. Solve the program. Stop if the load is within `gap` of the lower bound that the trees' costs give.
+// 3. Solve the program. Stop if the load is within `gap` of the known bound or, if none is known, of the
+//    value Σ demand × tree cost. The value is a lower bound if the trees are the cheapest.
 // 4. Set new prices: the average of the solution's prices and the best bound's prices. Go on with step 1.
 // 5. If averaged prices add no tree, try the solution's prices. If the solution's prices add no tree either,
 //    the packing is the best for cheap trees. With `exact`, go on with the cheapest trees.
@@ -29,7 +30,8 @@ namespace {
 constexpr double kGiga = 1e-9;
 // The weight of the best bound's prices in the average of prices (Wentges 1997).
 constexpr double kSmoothing = 0.5;
-// The least weight of a tree. Lighter trees are left out, because each tree costs a chunk.
+// The least weight of a tree; for pairs, kLeast ÷ the number of roots. Lighter trees are left out, because
+// each tree costs a chunk.
 constexpr double kLeast = 1e-4;
 // The most pairs of trees that a round adds, the cheapest first. All pairs share one value, so more pairs
 // would only make the program larger.
@@ -128,8 +130,8 @@ class Packing {
   };
 
   // Grows one tree for each root at these prices. Adds the trees that cost less than their root's value in
-  // the last solution. `optimum` holds the prices and values of the last solution; it is empty in the first
-  // round.
+  // the last solution, but at most kMostPairs pairs. `optimum` holds the prices and values of the last
+  // solution; it is empty in the first round.
   Priced AddTrees(std::span<const double> prices, std::span<const double> optimum, LinearProgram& program) {
     for (size_t l = 0; l < link_cost_.size(); ++l) {
       const auto o = static_cast<size_t>(problem_.orbit[l]);
@@ -267,8 +269,9 @@ class Packing {
     return true;
   }
 
-  // Drops the trees that are farthest from use once there are more than twice as many trees as variables, so
-  // that the program stays small. Not called for pairs and with blocking, where trees are few.
+  // Drops trees if there are more than twice as many trees as variables, so that the program stays small.
+  // Keeps as many trees as variables: trees with weight first, then trees with the least slack. Not called
+  // for pairs or with blocking, because trees are few there.
   void DropIdle(LinearProgram& program) {
     const size_t most = orbits_ + roots_;
     if (trees_.size() <= 2 * most) return;
@@ -298,7 +301,7 @@ class Packing {
     std::vector<FractionalTree*> heaviest(kinds, nullptr);
     const auto kind_of = [&](const FractionalTree& tree) { return up_ ? 0 : static_cast<size_t>(tree.root); };
     const double least = up_ ? kLeast / static_cast<double>(roots_) : kLeast;
-    trees_.resize(row_prices.size() - 1);  // the last round's trees may not be in the solved program
+    trees_.resize(row_prices.size() - 1);  // one tree for each row of the program after the first
     for (size_t t = 0; t < trees_.size(); ++t) {
       FractionalTree& tree = trees_[t];
       tree.weight = std::abs(row_prices[t + 1]);

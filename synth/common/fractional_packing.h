@@ -1,4 +1,4 @@
-// Packs broadcast trees with real weights, so that together they load every link as evenly as possible. The
+// Packs broadcast trees with real weights, so that the load of the busiest link is the least possible. The
 // problem is a linear program over all trees. It is solved by column generation, which adds trees only when
 // they improve the solution. All links of one orbit share a constraint, so a machine of a thousand equal
 // ranks needs only a few constraints.
@@ -8,9 +8,10 @@
 //
 // Input: roots with demands, one root of each orbit; the orbit of every link; and for each orbit the load
 // that one use by a tree puts on each of its links, counting all translates of the tree. Output: trees with
-// weights. Their load is within `gap` of the least possible, unless the rounds run out or no cheap tree
-// improves the packing (see PackingProblem::exact). Source: column generation for packings (Gilmore and
-// Gomory, 1961), smoothed after Wentges (1997).
+// weights. The search ends when their load is within `gap` of a lower bound. It ends earlier if the rounds
+// run out, if `stopped` says so, or if no cheap tree improves the packing (see PackingProblem::exact). If
+// wait_s_per_ps > 0, it ends only for these three reasons. Source: column generation for packings (Gilmore
+// and Gomory, 1961), smoothed after Wentges (1997).
 #pragma once
 
 #include <cstdint>
@@ -39,8 +40,8 @@ struct PackingProblem {
   std::vector<double> demand;  // by root: the data that its trees carry; > 0
   std::vector<int32_t> orbit;  // by link: its orbit; numbers from 0 without gaps
   std::vector<double> share;   // by orbit: load of each of its links ÷ uses by a tree
-  // The price of a picosecond between the root and a rank, added when a tree grows. The unit is the unit of
-  // link prices, seconds per byte. 0: latency only breaks ties.
+  // The price of a picosecond of latency from the root, which counts when a tree grows. The unit is the unit
+  // of link prices, seconds per byte. 0: latency only breaks ties.
   double s_per_ps = 0;
   // The price of a tree's latency in the packing's cost, in seconds per byte and picosecond. The cost of a
   // packing is the load of the busiest link + this price × the mean latency of the trees, weighted by their
@@ -50,11 +51,12 @@ struct PackingProblem {
   int64_t piece_bytes = 0;            // bytes of a message that a rank sends to each child in turn
   double gap = 1e-5;                  // the relative distance to the bound at which to stop
   double known_bound_s_per_byte = 0;  // the known least load, at which to stop; 0: unknown
-  // If no cheap tree improves the packing, continue with the cheapest trees: slower, and exact. Not for
-  // pairs.
+  // If no cheap tree improves the packing, continue with the cheapest trees: slower, and exact. Must be false
+  // for pairs.
   bool exact = false;
-  // The share that counts of the time for which slower links block a link (synth/common/blocked_links.h). If
-  // it is above 0, all trees are the cheapest. Must be 0 if switches multicast or reduce.
+  // The weight, from 0 to 1, of the additional time for which slower links block a link
+  // (synth/common/blocked_links.h). If it is above 0, all trees are the cheapest. Must be 0 if switches
+  // multicast or reduce.
   double blocking_weight = 0;
   Direction direction = Direction::kForwards;  // the direction of data on `topology`
   // A packing with the same members, roots and links, made at any prices. The linear program starts with its
@@ -70,13 +72,13 @@ struct FractionalTree {
   double weight = 0;
   std::vector<PackedArc> arcs;  // parents first; for a pair, the tree that copies down
   std::vector<PackedArc> up;    // for a pair: the tree that sums up, on the reversed machine, parents first
-  int64_t latency_ps = 0;       // from the root to its farthest rank; for a pair, the sum of both trees
+  int64_t latency_ps = 0;       // to the last rank, with pieces if wait_s_per_ps > 0; for a pair, both trees
 };
 
 struct FractionalPacking {
   std::vector<FractionalTree> trees;
   std::vector<LinkId> links;  // the links of all arcs
-  double s_per_byte = 0;      // load of the busiest link in seconds per byte of demand, without blocking
+  double s_per_byte = 0;      // load of the busiest link in seconds, if demands are bytes; without blocking
   int32_t rounds = 0;
 
   std::span<const LinkId> Links(const PackedArc& arc) const {

@@ -10,9 +10,10 @@
 
 namespace xccl {
 
-// Returns the schedule with every transfer over a chain with blocked links `lag` steps later. Transfers that
-// depend on a delayed transfer are at least as many steps later. Requires a normalized schedule in which no
-// rank reads a chunk in the step in which the chunk is written there. Linear in the chunks of all transfers.
+// Returns the schedule with every transfer over a chain with blocked links at least `lag` steps later.
+// Transfers that depend on a delayed transfer are at least as much later as that transfer. Requires a
+// normalized schedule in which no rank reads a chunk in the step in which the chunk is written there. Linear
+// in the chunks of all transfers.
 Schedule WithLag(const Schedule& schedule, const Topology& topology, int32_t lag);
 
 }  // namespace xccl

@@ -20,8 +20,8 @@ Collective RestrictTo(const Collective& whole, const Submachine& alone);
 
 // Returns the plan with the whole machine's numbers of ranks and links, in plain form. Keeps `exact` and the
 // simulation, because the plan takes the same time on the whole machine. A plan that also uses other ranks
-// may be faster; the caller must judge whether this is so. Errors: kLimit if the plain form has more than
-// kMostTransfers transfers.
+// may be faster, so the caller must judge whether `exact` still holds. Errors: kLimit if the plain form has
+// more than kMostTransfers transfers.
 StatusOr<Synthesis> OnWholeMachine(Synthesis made, const Submachine& alone, const Collective& whole);
 
 // Returns the schedule with ranks and links renamed by the two functions. Requires a plain schedule, and that

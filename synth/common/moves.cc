@@ -53,8 +53,8 @@ StatusOr<Routes> FindRoutes(const Moves& moves, const RankGraph& graph, std::str
   return routes;
 }
 
-// Adds the transfers of one hop of a move. Parallel cables each take a piece of the chunks. The cable that
-// takes the first piece changes with every move, so that moves of one chunk use all cables.
+// Adds the transfers of one hop of a move. Parallel cables divide the chunks into pieces, which they take in
+// turns. The turns go on from move to move, so that moves of one chunk use all cables.
 class Sender {
  public:
   Sender(const RankGraph& graph, Schedule& schedule)

@@ -35,7 +35,7 @@ struct Move {
   Rank src, dst;
   int32_t step = 0;
   TransferOp op = TransferOp::kCopy;
-  std::optional<HopId> hop = {};  // absent: the best hop from src to dst, or relays if there is no hop
+  std::optional<HopId> hop = {};  // absent: all parallel hops from src to dst, or relays if there is no hop
 };
 
 class Moves {
@@ -53,10 +53,10 @@ class Moves {
 
 // Returns the normalized schedule of the moves. Copies between ranks that are not neighbours go over relays.
 // A step with relays becomes as many steps as its longest path has hops. Parallel cables share the chunks of
-// a move. A rank keeps only the first copy of a chunk if relays bring the chunk again, or if the moves do and
-// `repeats` is set. Linear in the transfers. Requires that `goal` has one owner for each chunk that moves.
-// Errors: kInvalidInput "ENGINE: ..." if the moves make sums and a move needs relays, or if there is no path
-// for a move.
+// a move that names no hop. If relays bring a rank a chunk again, the rank keeps only the first copy. With
+// `repeats`, it also does so if the moves bring the chunk again. Linear in the transfers. Requires that
+// `goal` has one owner for each chunk that moves. Errors: kInvalidInput "ENGINE: ..." if the moves make sums
+// and a move needs relays, or if there is no path for a move.
 StatusOr<Schedule> RouteMoves(const Moves& moves, const RankGraph& graph, const CopyGoal& goal, bool repeats,
                               std::string_view engine);
 

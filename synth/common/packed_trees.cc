@@ -67,7 +67,8 @@ size_t RepresentativePart(const TreeSteps& steps, size_t p) {
   return steps.symmetry->Representative(steps.symmetry->OrbitOf(Rank(static_cast<int64_t>(p)))).index();
 }
 
-// Copies the pieces down their trees. Requires that the pieces of one tree are adjacent.
+// Copies the pieces down their trees. `turned` is as in StepsOf. Faster if the pieces of one tree are
+// adjacent.
 Schedule CopiesOf(const PackedTrees& trees, const std::vector<Piece>& pieces, int32_t num_chunks, bool turned,
                   const SymmetryGroup* symmetry) {
   const int32_t depth = trees.Depth(), num_ranks = NumRanks(trees);

@@ -52,13 +52,13 @@ struct TreeSteps {
   int32_t waves = 1;  // chunks per tree; all steps of a wave come after the steps of the wave before
 };
 
-// Returns the relative sizes of the waves. Each wave is 1.5 times the wave before, up to 16 times the first.
-// The second half mirrors the first half. Requires: waves >= 1.
+// Returns the relative sizes of the waves. Each wave is about 1.5 times the wave before, up to 16 times the
+// first. The second half mirrors the first half. Requires: waves >= 1.
 std::vector<int64_t> WaveWeights(int32_t waves);
 
 // Makes the schedule of an allgather(v) or broadcast. Cuts each part of `whole` that has trees into chunks:
-// tree by tree, and each tree's share wave by wave. Parts without trees stay whole. Cost: a sort of arcs ×
-// waves.
+// tree by tree, and each tree's share wave by wave. With symmetry, all parts of an orbit are cut as the
+// representative's part. Other parts without trees stay whole. Cost: a sort of arcs × waves.
 ChunkedSchedule CopyDown(const PackedTrees& trees, const Collective& whole, const TreeSteps& steps);
 
 // Makes the schedule of a reduce_scatter(v) or reduce. Requires that the trees' paths lie on
@@ -67,9 +67,9 @@ ChunkedSchedule SumUp(const PackedTrees& trees, const Topology& topology, const 
                       const TreeSteps& steps);
 
 // Makes the schedule of an allreduce. The trees `up` sum each member's share at the member, as in SumUp. The
-// trees `down` copy the sum from the member. A chunk is the intersection of an up-tree's share and a
-// down-tree's share. Requires that part i of `up` and of `down` belongs to member i, and that the weights of
-// every part have the same sum. All members' shares of the buffer are equal.
+// trees `down` copy the sum from the member. A chunk is one wave of the intersection of an up-tree's share
+// and a down-tree's share. Requires that part i of `up` and of `down` belongs to member i, and that the
+// weights of every part have the same sum. All members' shares of the buffer are equal.
 ChunkedSchedule SumUpCopyDown(const PackedTrees& up, const PackedTrees& down, const Topology& topology,
                               const Collective& whole, const TreeSteps& steps);
 

@@ -13,7 +13,8 @@
 namespace xccl {
 namespace {
 
-// About the number of ranks that Center examines, evenly spaced. Each rank costs two searches.
+// Center examines all members or at least this many, evenly spaced, but fewer than twice this many. Each
+// member costs two searches.
 constexpr int32_t kCenterCandidates = 32;
 
 // Returns the examined member with the least latency to its farthest member and back.
@@ -40,8 +41,8 @@ Status NotServed(const Collective& collective, ChunkId chunk, std::string_view w
       fmt::format("greedy: {}: part {}: {}", collective.name(), collective.PartOf(chunk).value, why));
 }
 
-// Checks that all ranks need the same sum. If the sum has several contributions, checks that one rank holds
-// each contribution, by itself.
+// Checks that all ranks need the same contributions and that no rank holds another one. If they need several,
+// checks that one rank holds each contribution, alone.
 Status CheckForm(const Collective& collective, ChunkId chunk, const std::vector<Holding>& before,
                  const std::vector<Holding>& after) {
   const std::span<const Rank> sum = after.front().contributions;

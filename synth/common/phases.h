@@ -25,8 +25,9 @@ struct Phases {
 };
 
 // Returns the phases of the collective. Requires that `reversed` is `topology` with every link reversed, and
-// that both outlive the Phases. Errors: kInvalidInput for user-defined collectives in which ranks need
-// different sums, or in which a sum's contributions are not each held by one rank alone.
+// that both outlive the Phases. Errors: kInvalidInput for some user-defined collectives. All ranks that need
+// a chunk must need the same contributions. If they need several, exactly one rank must hold each, alone. No
+// rank may hold another contribution to the chunk.
 StatusOr<Phases> MakePhases(const Topology& topology, const Topology& reversed, const Collective& collective,
                             int64_t size_bytes, TimeModel model, SumAt sum_at);
 

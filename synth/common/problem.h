@@ -33,7 +33,7 @@ struct CopyProblem {
   TimeModel model = TimeModel::kPipelined;
   int32_t chunks = 0;
   std::vector<int64_t> bytes;  // by chunk
-  // By chunk: ranks that hold the chunk at the start, and ranks that need it, which hold nothing of it.
+  // By chunk: the ranks that hold the chunk at the start, and the other ranks that need it.
   std::vector<std::vector<int32_t>> holders, needers;
   // In a gather, by chunk: the holders that add data of their own to the sum.
   std::vector<std::vector<int32_t>> contributing_holders;

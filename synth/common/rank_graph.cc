@@ -3,8 +3,8 @@
 // 2. Index sorts the hops by source and then by destination with two counting sorts.
 // 3. FindDomains groups ranks by host, or by the widest hops on a single host.
 // 4. Reversed swaps the ends of every hop, reverses the order of its links and sorts again.
-// 5. MostHops joins the nodes between GPUs into sets. Every GPU with a link into a set reaches every GPU with
-//    a link out of it.
+// 5. MostHops joins the nodes between GPUs into sets. It counts a hop from every GPU with a link into a set
+//    to every GPU with a link out of the set.
 // 6. Route finds distances from the source breadth-first, and walks back from the destination over the widest
 //    hops.
 #include "synth/common/rank_graph.h"
@@ -152,8 +152,8 @@ int32_t RankGraph::Parallel(HopId h) const {
   return count;
 }
 
-// On one host, a domain is a set of ranks that the widest hops through switches join. All sets must have one
-// size of at least 2; otherwise the host is one domain.
+// On one host, a domain is a set of ranks that the widest hops of more than one link join. All sets must have
+// one size of at least 2; otherwise the host is one domain.
 void RankGraph::FindDomains() {
   const int32_t ranks = num_ranks();
   domain_.assign(static_cast<size_t>(ranks), 0);
@@ -196,7 +196,8 @@ const std::vector<int32_t>& RankGraph::DistancesFrom(Rank a) const {
   distance.assign(ranks, -1);
   std::vector<Rank> queue = {a};
   distance[a.index()] = 0;
-  // Stops once all ranks are found. Behind switches, the first rank already finds all other ranks.
+  // Stops once all ranks are found. If a switch joins all ranks, the first rank already finds all other
+  // ranks.
   for (size_t i = 0; i < queue.size() && queue.size() < ranks; ++i) {
     const Rank at = queue[i];
     for (HopId h = FirstOut(at); h < EndOut(at); ++h.value) {

@@ -1,6 +1,6 @@
-// A topology as a graph of ranks. It holds the hops between neighbouring ranks, one for each parallel cable,
-// and the domains of ranks that are close together. The graph is built once, and the engines that `auto`
-// tries share it.
+// A topology as a graph of ranks. It holds a hop for each pair of neighbouring ranks, and another hop for
+// each cable parallel to a direct link. It also holds the domains of ranks that are close together. The graph
+// is built once, and the engines that `auto` tries share it.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace xccl {
 
-// A path from a rank to a neighbour that passes no other GPU.
+// A path that passes no other GPU, from a rank to a neighbour.
 struct Hop {
   Rank from, to;
   int64_t bandwidth_bytes_per_s = 0;  // of the slowest link
@@ -58,9 +58,9 @@ class RankGraph {
   // Returns the number of hops of Route(a, b), or nullopt if b cannot be reached.
   std::optional<int32_t> Distance(Rank a, Rank b) const;
 
-  // Domains are the hosts. On a single host, domains are the groups of ranks that the widest paths through
-  // switches join, if all groups have the same size; otherwise the host is one domain. Domains are numbered
-  // from 0 in the order of their first rank.
+  // Domains are the hosts. On a single host, domains are the groups of ranks that the widest hops of more
+  // than one link join, if all groups have the same size, at least 2; otherwise the host is one domain.
+  // Domains are numbered from 0 in the order of their first rank.
   int32_t Domain(Rank r) const { return domain_[r.index()]; }
   int32_t num_domains() const { return num_domains_; }
 
@@ -85,7 +85,7 @@ class RankGraph {
 
 // Returns the most hops that a RankGraph of the machine can have, without building it. Counts the direct
 // links, and the pairs of ranks that the same switches, NICs and CPUs join. The graph has fewer hops if some
-// of these pairs have no path or are counted twice. Nearly linear in the machine.
+// of these pairs have no path, are counted twice, or are a rank and itself. Nearly linear in the machine.
 int64_t MostHops(const Topology& topology);
 // Return the memory in bytes, and the work in moves (cost_model.h), of a RankGraph with `hops` hops.
 int64_t BytesOfHops(int64_t hops);

@@ -1,6 +1,7 @@
 // Reversing time turns the tree that copies a chunk down into a tree that sums the chunk up. If a rank
-// receives a chunk in step s of T of the gather, it sends its sum on in step T-1-s of the result. By then it
-// has received the sums of all ranks to which it passed the chunk in the gather.
+// receives a chunk in step s of T of the gather, it sends its sum on in step T-1-s of the result, not
+// counting the odd steps that Reverse adds. By then it has received the sums of all ranks to which it passed
+// the chunk in the gather.
 #include "synth/common/reverse.h"
 
 #include <unordered_map>

@@ -97,7 +97,8 @@ Status Engine::Serves(const SynthesisRequest& request) const {
 namespace {
 
 // Runs `make` and returns its plan. Errors: those of `make`; kBug if a check fails in the engine, or if the
-// simulation found the plan wrong. Moves wrong plans of `others` to messages in `faults`.
+// simulation found the plan wrong. Removes wrong plans from `others`, and adds a message for each to
+// `faults`.
 template <typename Make>
 StatusOr<Synthesis> Guarded(std::string_view engine, const Make& make) {
   StatusOr<Synthesis> made = RunGuarded(make);

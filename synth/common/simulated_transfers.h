@@ -9,8 +9,9 @@
 namespace xccl {
 
 // Returns how many transfers the simulation of a compressed plan runs if every rank's data reach every rank.
-// The simulation follows the data of one rank of each orbit if no translation maps a link to itself, or if
-// the plain form is too long to write out (ir/simulate/simulate.h). Otherwise it follows all data.
+// The simulation follows the data of one rank of each orbit if no translation but the identity maps a link to
+// itself, or if the plain form is too long to write out (ir/simulate/simulate.h). Otherwise it follows all
+// data.
 int64_t SimulatedTransfers(const Topology& topology, const SymmetryGroup& group);
 
 }  // namespace xccl

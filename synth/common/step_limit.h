@@ -36,8 +36,8 @@ class StepBudget {
 
 // Explains an engine's refusal of plans with too many steps. If some rank is more transfers from its data
 // than the allowed steps, no engine has a plan, and the result is kInfeasible. Otherwise the result is
-// `refusal`, or a new kLimit if the engine asks other engines. The hint names refusal.needed(). Requires that
-// refusal.needed() is set. Cost: linear in ranks × links.
+// `refusal`, or a new kLimit if the engine asks other engines. A new status hints at refusal.needed() steps.
+// Requires that refusal.needed() and limits.steps are set. Cost: linear in ranks × links.
 Status RefusalForSteps(const Engine& engine, const SynthesisRequest& request, Status refusal);
 
 }  // namespace xccl

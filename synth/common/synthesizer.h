@@ -36,7 +36,7 @@ struct Synthesis;
 
 struct SynthesisRequest {
   const Topology* topology = nullptr;
-  const Collective* collective = nullptr;  // every part is one chunk; the engine cuts parts into more
+  const Collective* collective = nullptr;  // every part is one chunk; the engine may cut parts into several
   int64_t size_bytes = 64LL << 20;         // engines minimise the simulated time at this size
   TimeModel model = TimeModel::kPipelined;
   SynthesisLimits limits = {};
@@ -44,7 +44,8 @@ struct SynthesisRequest {
   bool rough = false;            // approximate times suffice (SimulateOptions::rough)
   bool allow_divergent = false;  // ranks may end with differently rounded values of one sum
   // The plan is chosen by the time of its program on a machine's model, which may order the engines in
-  // another way than ideal links do. auto then returns a plan of every engine that costs little.
+  // another way than ideal links do. auto then also returns a plan of every engine whose plan takes little
+  // work to make.
   bool programs_decide = false;
   // A verified plan of this collective on this topology. greedy improves the plan; other engines ignore it.
   std::shared_ptr<const Synthesis> start = {};
@@ -95,11 +96,11 @@ inline SimulateOptions TimingOf(const SynthesisRequest& request) {
 
 // An estimate of a plan and of the work to make it, given before the plan is made.
 struct Offer {
-  double time_ps = 0;  // the estimated time of the plan, from a closed formula
+  double time_ps = 0;  // the estimated time of the plan; the lower bound if no formula predicts it
   // The work to make and simulate the plan, in moves (synth/common/cost_model.h).
   int64_t work = 0;
   int64_t bytes = 0;          // memory beyond that of the moves
-  bool fills_budget = false;  // the search spends the whole budget, at least `work`
+  bool fills_budget = false;  // the search spends all work that it may; it needs at least `work`
   // Makes the plan from results that the offer already has, with at most the work `most_work`. Empty: the
   // caller uses Engine::Synthesize. Requires that the request and the objects it points to still exist.
   std::function<StatusOr<Synthesis>(int64_t most_work)> make = {};
@@ -109,7 +110,7 @@ struct Offer {
 enum class ExactOn : uint8_t {
   kNothing,    // never, unless there is nothing to move
   kMetBound,   // if the time meets the lower bound, which the engine may miss
-  kBandwidth,  // as kMetBound; also, no plan has a better rate for very large sizes
+  kBandwidth,  // as kMetBound; other plans, but of allreduce, have the best rate for very large sizes
   kModel,      // as kMetBound; also if the plan is proved best in the engine's model of steps and rounds
 };
 std::string_view ToString(ExactOn exact);
@@ -138,15 +139,16 @@ struct Engine {
   bool asks_pairs = false;        // its offer examines all pairs of ranks
   // With more and smaller chunks, the plan stays the same and its steps overlap more.
   bool any_chunks = false;
-  // Serves an alltoall of more than kMostParts parts if each part is one chunk. Its plan moves the data of
-  // one rank alone and is never plain.
+  // Serves an alltoall of more than kMostParts parts if each part is one chunk. Its schedule lists only the
+  // data of one rank of each orbit and is never made plain.
   bool any_parts = false;
 
-  // Implements Serves. Empty: Serves checks the kind, the members and the limits (synth/common/serves.h).
+  // Implements Serves. Empty: Serves checks the kind, the members and the number of chunks
+  // (synth/common/serves.h).
   std::function<Status(const SynthesisRequest&)> serves = {};
   // Implements Offered. Empty: Offered returns the lower bound as the time, and no work.
   std::function<StatusOr<Offer>(const SynthesisRequest&)> offer = {};
-  // Implements Synthesize. Called only for requests that the engine serves.
+  // Implements Plan and Synthesize. Called only for requests that the engine serves.
   std::function<StatusOr<Synthesis>(const SynthesisRequest&)> make;
 
   // Returns whether the engine serves some requests of this kind.
@@ -156,9 +158,9 @@ struct Engine {
   // Estimates the plan at a small part of the cost of making it. Errors: those of Serves and of the estimate.
   StatusOr<Offer> Offered(const SynthesisRequest& request) const;
   // Makes the plan. Requires that CheckReachable accepts the collective. Errors: kInvalidInput (not served),
-  // kInfeasible (proved), kLimit (a limit stopped the engine), kBug (the simulation found the plan unsound).
-  // If a plan needs more steps than limits.steps, needed() of the kLimit status is the fewest steps of the
-  // refused plans.
+  // kInfeasible (proved), kLimit (a limit stopped the engine), kBug (a check failed, or the simulation found
+  // the plan unsound). If all plans need more steps than limits.steps, the message hints at the fewest steps
+  // of these plans. needed() of a kLimit status is this number, unless the engine asks other engines.
   StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const;
   // Makes the plan as Synthesize does, but does not explain a refusal because of limits.steps. Used by
   // engines that ask other engines.

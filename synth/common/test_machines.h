@@ -16,7 +16,7 @@ Topology MakeRing(int32_t ranks);
 Topology MakeFullMesh(int32_t ranks);
 Topology MakeSwitch(int32_t ranks);
 Topology MakeHypercube(int32_t dim);
-// A DGX-1 with 8 GPUs. One or two cables of 25 GB/s join neighbours; links have 0.7 us.
+// A DGX-1 with 8 GPUs. A cable of 25 or 50 GB/s joins each pair of neighbours; links have 0.7 us.
 Topology MakeDgx1();
 // A cluster. Each host has a 100 GB/s switch for its GPUs. Each GPU has a NIC to the fabric switch.
 Topology MakeCluster(int32_t hosts, int32_t gpus);
@@ -33,7 +33,7 @@ struct Machine {
   Topology topology;
 };
 
-// Returns machines of every shape, with 1 to 16 ranks.
+// Returns machines of many shapes, with 1 to 16 ranks.
 std::vector<Machine> Machines();
 // Returns a collective over the ranks. Depending on the kind, it has a root in the middle of the list, uneven
 // counts, or pairs half a circle apart.

@@ -3,10 +3,10 @@
 // two GPUs that passes no other GPU.
 //
 // The tree grows as in Prim's algorithm, with whole paths as edges. Each step adds the cheapest path from any
-// GPU of the tree to a rank outside it; of equal paths, the path with the least latency. The tree is the
-// cheapest if both directions of each cable have the same price, and otherwise near the cheapest. An arc may
-// also start at a switch of the tree that branches, so that the path to the switch is paid once. Cost of a
-// tree: links × log.
+// GPU of the tree to a rank that the tree still misses; of equal paths, the path with the least latency. The
+// tree is the cheapest if both directions of each cable have the same price, and if there are no relays, no
+// branching switches and no price of latency. An arc may also start at a branching switch of the tree, so
+// that the path to the switch is paid once. Cost of a tree: links × log.
 #pragma once
 
 #include <compare>
@@ -26,8 +26,8 @@ struct PackedArc {
   int32_t first_link = 0, num_links = 0;  // the arc's range in the list of links that Grow appends to
   int32_t depth = 0;                      // transfers from the root to `to`, at least 1
   // The index of the earlier arc, called the trunk, from whose path this arc branches off. The links of this
-  // arc then start at a switch of the trunk. A trunk has no trunk itself. -1: no trunk, and the links start
-  // at `from`.
+  // arc then start at a switch of the trunk or of another branch of it. A trunk has no trunk itself. -1: no
+  // trunk, and the links start at `from`.
   int32_t trunk = -1;
 };
 

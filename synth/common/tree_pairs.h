@@ -1,6 +1,6 @@
 // Turns a fractional packing of tree pairs into the trees of an allreduce. A pair consists of a tree that
 // sums its share of the buffer up and a tree that copies the sum down. If switches reduce or multicast, one
-// transfer serves all arcs that meet at a switch. Linear in the arcs.
+// transfer serves the arcs that meet at a switch, with exceptions (tree_pairs.cc). Linear in the arcs.
 #pragma once
 
 #include <span>

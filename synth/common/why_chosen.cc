@@ -10,7 +10,7 @@
 namespace xccl {
 namespace {
 
-constexpr double kLeastPercent = 0.05;  // a smaller difference is shown as 0.0 %
+constexpr double kLeastPercent = 0.05;  // a smaller difference would be shown as 0.0 %
 
 }  // namespace
 

@@ -11,9 +11,9 @@
 
 namespace xccl {
 
-// Returns whether a mean message of the plan costs more than its bytes on the slowest link that the plan
-// uses. For such a plan, auto may keep one of fewer messages that takes up to kToleratedRatio
-// (ir/tolerance.h) times as long.
+// Returns whether the fixed cost of a mean message of the plan exceeds the cost of its bytes on the slowest
+// link that the plan uses. In place of such a plan, auto may keep a plan of fewer messages that takes up to
+// kToleratedRatio (ir/tolerance.h) times as long.
 bool HasShortMessages(const LinkUse& use);
 
 // An engine's plan, or the program of its plan.
@@ -23,14 +23,15 @@ struct Contender {
   std::optional<int64_t> messages = {};  // absent: not known
 };
 
-// Returns "fastest of 14 engines" if no other plan is faster. Otherwise names the fastest of the other plans:
-// "within 2 %: tree, 28 messages; greedy 1.3 % faster with 224". `engines` is the number of engines that made
-// plans, with the engine of `chosen`. `what` is "program" if the times are those of programs, otherwise
-// empty. Returns no text if no other engine made a plan, unless another plan of the same engine is faster.
+// Returns "fastest of 14 engines" if no other plan is faster by 0.05 % or more. Otherwise names the fastest
+// of the other plans: "within 2 %: tree, 28 messages; greedy 1.3 % faster with 224". A larger difference
+// leaves out "within 2 %". `engines` is the number of engines that made plans, with the engine of `chosen`.
+// `what` is "program" if the times are those of programs, otherwise empty. Returns no text if no other engine
+// made a plan, unless another plan of the same engine is faster.
 std::string WhyChosen(const Contender& chosen, std::span<const Contender> others, size_t engines,
                       const std::string& what = "");
 
-// Returns whether the text is one of WhyChosen and nothing more.
+// Returns whether the text has the form of a text of WhyChosen.
 bool IsWhyChosen(std::string_view text);
 
 }  // namespace xccl

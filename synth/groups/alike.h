@@ -1,7 +1,7 @@
-// Finds groups that are alike: a translation of the machine (topologies/symmetry.h) takes one group to the
-// other, its members in their order, and both have the same collective, size, root, counts and pairs. Groups
-// that are alike are of one kind. A plan or a bound of one group, translated, holds for all groups of its
-// kind, so each kind is planned and bounded once.
+// Finds groups that are alike: a translation of the machine (topologies/symmetry.h) takes the members, root
+// and pairs of one group to those of the other, in their order, and both have the same collective, size and
+// counts. Groups that are alike are of one kind. A plan or a bound of one group, translated, holds for all
+// groups of its kind, so each kind is planned and bounded once.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class AlikeGroups {
   // Cost: FindTranslations, and generators × members of all groups.
   AlikeGroups(const Topology& topology, const std::vector<ProcessGroup>& groups);
 
-  // Kinds are numbered by their first groups.
+  // Kinds are numbered in the order of their first groups.
   size_t num_kinds() const { return first_.size(); }
   size_t KindOf(size_t group) const { return kind_[group]; }
   size_t FirstOf(size_t kind) const { return first_[kind]; }

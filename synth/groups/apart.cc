@@ -1,6 +1,6 @@
 // 1. Each kind has a plan on all links of its submachine. It has a second plan on the links of no other
-//    group, if these join its members. One round times the first plans of all kinds; another round times the
-//    second plans where there are any.
+//    group, if these join its members. One round times the first plans of all kinds. If any kind has a second
+//    plan, another round times the second plans in place of the first ones.
 // 2. A round adds up the loads of all groups by link. In a compressed schedule, all links of an orbit have
 //    equal loads, which follow from the transfers that the schedule lists.
 // 3. A group's share of a link is its load ÷ the load of all groups. All links of an orbit get the least
@@ -23,8 +23,8 @@ namespace {
 
 // The whole bandwidth of a link, as a share. Shares are whole numbers up to kWhole.
 constexpr int32_t kWhole = 1 << 12;
-// The most simulations of one kind. For all further groups of the kind, each link has the least share that
-// any group of the kind has of it.
+// The most patterns of shares of one kind that have their own times. For all further groups of the kind, each
+// link has the least share that any group of the kind has of it.
 constexpr size_t kMostPatterns = 32;
 
 using Shares = std::vector<int32_t>;  // by class of links

@@ -1,7 +1,8 @@
 // Plans groups that are too many, or too large, for one schedule of all groups. Each kind of group (alike.h)
-// is planned once, on the submachine of its members, and its schedule may stay compressed. Groups that share
-// a link divide its bandwidth in proportion to their loads on it, so the shares add up to the bandwidth and
-// all groups can run at once. Groups that share no link keep their times.
+// is planned at most twice, on the submachine of its members or, if that does not join them, on the whole
+// machine. Schedules may stay compressed. Groups that share a link divide its bandwidth in proportion to
+// their loads on it. The shares add up to at most the bandwidth, so all groups can run at once. Groups that
+// share no link keep their times.
 //
 // Time and memory grow with the links of the groups' submachines, not with the tables and transfers of all
 // groups together.
@@ -35,9 +36,10 @@ struct ApartPlan {
   Bound bound;                       // the largest bound of a group with the machine for itself
 };
 
-// Returns the kinds' plans and the times of all groups. Two choices are compared: all kinds have plans on all
-// links between their members, or each kind that can has a plan on links of no other group. The faster choice
-// is returned. Errors: those of the engine and the bounds, with the group's name.
+// Returns the kinds' plans and the times of all groups. Two choices are compared. In one, all kinds have
+// plans on all links between their members. In the other, a kind has a plan on links of no other group, if
+// such links join its members. The faster choice is returned. Errors: those of the engine and the bounds,
+// with the group's name.
 StatusOr<ApartPlan> PlanApart(const Topology& topology, const std::vector<ProcessGroup>& groups,
                               TimeModel model, MemberPlans& plans);
 

@@ -2,9 +2,9 @@
 // rank may be in many groups. The file (docs/training.md):
 //   {"name":"step", "groups":[{"name":"tp0", "collective":"allreduce", "size":"64MiB", "ranks":"0-7",
 //     "count":4}, ...]}
-// `ranks` is a list as in --ranks, or an array; without it, all ranks are members. `root`, `pairs`
-// ("0>1,2>3") and `counts` (an array) are given if the collective needs them. `count` is the number of calls
-// per step, 1 by default.
+// `ranks` is a list as in --ranks, or an array; without it, all ranks are members. `pairs` ("0>1,2>3") and
+// `counts` (an array) are given if the collective needs them; `root` is the first of `ranks` by default.
+// `count` is the number of calls per step, 1 by default.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,8 @@ struct GroupRequest {
   std::vector<ProcessGroup> groups;  // not empty
 };
 
-// Reads the groups in the file at `path`. Errors: kInvalidInput naming the file and the key.
+// Reads the groups in the file at `path`. Errors: those of ReadFileOfKind; kInvalidInput naming the file and
+// the key.
 StatusOr<GroupRequest> ReadGroups(const std::string& path, int32_t num_ranks);
 
 }  // namespace xccl

@@ -17,7 +17,7 @@
 namespace xccl {
 namespace {
 
-// Counts the rows and contributions of the joint tables from the kinds of the collectives.
+// Returns kLimit if the joint tables would be too large. Their rows and contributions follow from the kinds.
 Status CheckTables(const GroupRequest& request) {
   double rows = 0, contributions = 0;
   for (const ProcessGroup& group : request.groups) {

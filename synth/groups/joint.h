@@ -23,9 +23,9 @@ struct Joint {
 // The most rows of a joint collective's tables, about 70 bytes each.
 inline constexpr int64_t kMostJointRows = int64_t{1} << 22;
 
-// Makes the joint collective of all groups. Errors: kInvalidInput for a group whose size leaves no bytes for
-// its parts, or whose parts are too large; kLimit, before anything is built, for tables of more than
-// kMostJointRows rows or 2^26 contributions. Cost: linear in the tables.
+// Makes the joint collective of all groups. Errors: kInvalidInput for a group that moves nothing, or for a
+// part of more than 2^40 times the largest common unit of all parts; kLimit, before anything is built, for
+// tables of more than kMostJointRows rows or 2^26 contributions. Cost: linear in the tables.
 StatusOr<Joint> MakeJoint(const GroupRequest& request);
 
 // A group's plan: its collective in chunks, and a plain schedule on the machine of all groups.

@@ -1,10 +1,11 @@
-// Plans one group at a time, and reuses earlier plans. Every plan is made for the first group of a kind. The
-// plan serves another group of the kind by the translation that takes the first group to that group.
+// Plans one group at a time, and reuses earlier plans. A plan is made for the first group of a kind, except
+// on narrowed links of the whole machine. It serves another group of the kind by the translation that takes
+// the first group to that group.
 // 1. Alone takes the submachine of the members, and narrows its links to the shares in `eighths`.
 // 2. PlanOn looks up the submachine and the collective (KeyOf) in found_, and asks an engine if there is no
 //    entry. It renumbers the plan for the whole machine.
 // 3. OnOwnLinks calls PlanOn with only the links that no other group's submachine has.
-// 4. OnWhole asks the engine once for each kind. It does not reuse plans on narrowed links.
+// 4. OnWhole asks the engine once for each kind. On narrowed links, it asks for every group anew.
 #include "synth/groups/member_plans.h"
 
 #include <algorithm>

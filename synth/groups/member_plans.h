@@ -44,8 +44,8 @@ struct LonePlan {
   Synthesis made;  // simulated
 };
 
-// A plan that was made for the first group of a kind, and the translation that takes this first group to the
-// group that the plan serves.
+// A plan, and the translation that takes the group for which the plan was made to the group that the plan
+// serves.
 struct MovedPlan {
   std::shared_ptr<const MemberPlan> plan;
   int64_t element = 0;

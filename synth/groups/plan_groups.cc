@@ -1,11 +1,12 @@
 // Plans groups separately, lays the plans side by side, and keeps the merged plan that simulates fastest.
-// 1. PlanEach plans every group without relays, and with relays if that may be faster.
+// 1. PlanEach plans every group without relays, and with relays if that is necessary or may be faster.
 // 2. Evaluate merges the chosen plans in several orders of their steps and simulates each merged plan.
 // 3. EvaluateOnOwnLinks moves groups to links that no other group's submachine has, and evaluates again.
-// 4. ShareBandwidth plans groups anew, one after the other, while links are crowded. For the group, each link
-//    is narrowed to the share (in eighths) of the busiest link's time that the other groups leave. A new plan
-//    is taken if it lowers the crowding: the sum over links of (busy time ÷ busiest time)^kSharpness.
-// 5. TryGreedy lets greedy search all groups as one collective, if they are small.
+// 4. If the engine asks other engines, ShareBandwidth plans groups anew, one after the other, while links are
+//    crowded. For the group that is planned, each link is narrowed to the share (in eighths) of the busiest
+//    link's time that the other groups leave. A new plan is taken if it lowers the crowding: the sum over
+//    links of (busy time ÷ busiest time)^kSharpness.
+// 5. TryGreedy then lets greedy search all groups as one collective, if they are small.
 #include "synth/groups/plan_groups.h"
 
 #include <fmt/core.h>
@@ -29,7 +30,8 @@
 namespace xccl {
 namespace {
 
-// The most engine searches of ShareBandwidth. Each takes as long as planning a group.
+// ShareBandwidth plans no further group after this many engine searches. Each takes as long as planning a
+// group.
 constexpr int64_t kMostSearches = 24;
 // The exponent in the measure of crowding. A larger exponent gives the busiest links more weight.
 constexpr double kSharpness = 8;
@@ -185,8 +187,8 @@ class GroupsPlanner {
   }
   bool MayRelay() const { return QuickEffort(topology_) == BoundEffort::kExact; }
 
-  // Gives each group a plan on links that no other group uses, if such links join its members. Evaluates the
-  // result if any group's plan changes.
+  // Gives each group a plan on links that no other group's submachine has, if such links join its members.
+  // Evaluates the result if any group's plan changes.
   void EvaluateOnOwnLinks() {
     Choice choice = best_choice_;
     for (size_t g = 0; g < groups_.size(); ++g)

@@ -246,7 +246,7 @@ Status CheckModel(const TrainingJob& job) {
   if (model.top_k > model.experts)
     return UsageError(
         fmt::format("--top-k: {}; expected at most {}, the experts of a layer", model.top_k, model.experts));
-  // An upper limit, in floating point, of the number of parameters that CountParameters returns.
+  // An upper limit, in floating point, of the number of parameters by the formula of CountParameters.
   const auto h = static_cast<double>(model.hidden), ffn = static_cast<double>(model.ffn);
   const double layer = 4 * h * h + h * static_cast<double>(model.experts) * (3 * ffn + 1) + 2 * h;
   const double tables = h * (2 * static_cast<double>(model.vocab) + static_cast<double>(model.sequence) + 1);
@@ -292,8 +292,8 @@ StatusOr<std::vector<Parallelism>> ParseParallelisms(std::string_view text) {
 
 namespace {
 
-// Multiplies `product` by a degree. The product is capped against overflow; it is exact as long as it may be
-// valid. Errors: kUsage if the degree is larger than the number of ranks.
+// Multiplies `product` by a degree. Caps the product first, against overflow, at 2^31, which is more than any
+// number of ranks. Errors: kUsage if the degree is larger than the number of ranks.
 Status Multiply(int64_t degree, std::string_view flag, int64_t ranks, int64_t& product) {
   if (degree > ranks)
     return UsageError(fmt::format("{}: {}; expected at most {}, the ranks", flag, degree, ranks));

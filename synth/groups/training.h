@@ -20,14 +20,14 @@
 namespace xccl {
 
 enum class Parallelism : uint8_t {
-  kDp,       // all ranks add up their gradients
+  kDp,       // data parallel ranks add up their gradients
   kZero1,    // optimizer states in shards: gradients reduce-scattered, parameters gathered once a step
   kZero2,    // also gradients in shards: reduce-scattered after each micro-batch
   kZero3,    // also parameters in shards: gathered for each pass over a layer
   kTp,       // Megatron-LM: layers split over ranks, activations added up
   kSp,       // Megatron-LM's sequence parallelism: the same bytes, gathered and scattered
   kUlysses,  // DeepSpeed-Ulysses: attention by heads, the rest by tokens
-  kPp,       // pipeline stages: each sends activations to the next
+  kPp,       // pipeline stages: each sends activations to the next, which sends gradients back
   kEp,       // experts on different ranks: tokens go to them and come back
 };
 std::string_view ToString(Parallelism parallelism);
@@ -50,9 +50,10 @@ struct Layout {
   int64_t tp = 1, ulysses = 1, ep = 1, dp = 1, pp = 1;
   bool operator==(const Layout&) const = default;
 };
-// Returns the job's degrees of parallelism. At most one of tp, ulysses and pp may be asked for but not given;
-// it takes the ranks that the other degrees leave. Otherwise data parallelism takes these ranks, unless its
-// degree is given. Errors: kUsage if the degrees do not divide the ranks, layers, heads or experts.
+// Returns the job's degrees of parallelism. At most one of tp, ulysses, pp and dp may be asked for but not
+// given; zero1 to zero3 and ep ask for dp. It takes the ranks that the other degrees leave. If there is none,
+// dp takes these ranks; if dp is given, no rank may be left. Errors: kUsage for a wrong model, and if degrees
+// do not divide the ranks, layers, heads, tokens or experts.
 StatusOr<Layout> LayoutOf(const TrainingJob& job, int64_t ranks);
 
 // Groups that run one kind of collective at the same time.
@@ -62,8 +63,9 @@ struct TrainingLine {
   GroupRequest request;
   int64_t count = 1;  // times per step
 };
-// Returns the lines of one step. Leaves out groups of one rank, because they move nothing. Errors: kUsage for
-// sizes or counts out of range, and the errors of LayoutOf.
+// Returns the lines of one step. Leaves out lines of groups of one rank, because they move nothing. Errors:
+// kUsage for sizes or counts out of range and for experts of a model without experts, and the errors of
+// LayoutOf.
 StatusOr<std::vector<TrainingLine>> TrainingLines(const TrainingJob& job, int64_t ranks);
 
 }  // namespace xccl

@@ -110,14 +110,15 @@ StatusOr<Synthesis> PlanOn(const Whole& whole, const SynthesisRequest& request, 
 Engine MendedEngine(EngineTable table) {
   return {.name = kName,
           .summary = "the machine's plan before links failed or hosts were lost, repaired; not exact",
-          // Plans of rooted collectives need no symmetric machine. Alltoalls have too many trees to repair.
+          // Leaves out rooted collectives, whose plans need no symmetric machine, and alltoalls, which have
+          // too many trees to repair.
           .kinds = {CollectiveKind::kAllreduce, CollectiveKind::kAllgather, CollectiveKind::kAllgatherv,
                     CollectiveKind::kReduceScatter, CollectiveKind::kReduceScatterv},
           .offer = [table](const SynthesisRequest& request) -> StatusOr<Offer> {
             XCCL_ASSIGN_OR_RETURN(Whole whole, FindWhole(request));
             XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
-            // Only the repaired plan tells its time. The promise is just above the bound, so that auto takes
-            // it for an estimate and, of many members, makes this plan first.
+            // The time is known only after the repair. The promise is just above the bound, so that auto
+            // takes it for an estimate and, if there are many members, makes this plan first.
             Offer offer{.time_ps = kNear * static_cast<double>(bound.bound_ps),
                         .work = MovesOf(*request.collective),
                         .fills_budget = true};

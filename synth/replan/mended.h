@@ -1,5 +1,5 @@
-// The engine `mended`, for a machine that lacks links or hosts of a regular machine. It repairs a plan that
-// another engine makes for the whole machine.
+// The engine `mended`, for a machine that lacks links or hosts of a regular machine, or has slow links. It
+// repairs a plan that another engine makes for the whole machine.
 #pragma once
 
 #include "synth/common/synthesizer.h"

@@ -100,7 +100,7 @@ class Repairer {
   }
   int64_t Busiest() const { return load_.empty() ? 0 : *std::max_element(load_.begin(), load_.end()); }
 
-  // Fills busy_ with one row for each (bytes, number of chunks) of a tree, because few of these pairs differ.
+  // Fills busy_. Trees of equal bytes and equal numbers of chunks share a row, because many trees are equal.
   void FillBusy(const CollectiveSizes& sizes, TimeModel model) {
     std::map<std::pair<int64_t, int64_t>, int32_t> rows;
     const std::vector<LinkCost> costs = LinkCosts(topology_, model);
@@ -151,9 +151,9 @@ class Repairer {
 
   bool IsRelay(int32_t tree, int32_t r) const { return !needed_[trees_.Index(tree, r)]; }
 
-  // Cuts rank r off its tree, and removes relays that then serve no rank. From r away from the root, it
-  // removes relays that have exactly one child. From r towards the root, it removes relays that have no other
-  // child. Returns the rank that is cut off afterwards, or nullopt if no rank is left to serve.
+  // Cuts rank r off its tree, and removes relays that become useless. From r away from the root, it removes
+  // relays that have exactly one child. From r towards the root, it removes relays that have no other child.
+  // Returns the rank that is cut off afterwards, or nullopt if no rank is left to serve.
   std::optional<int32_t> CutOff(int32_t tree, int32_t r) {
     int32_t before = trees_.At(tree, r).next;
     int32_t at = r;
@@ -202,12 +202,12 @@ class Repairer {
     return trees_.At(tree, at).next == kRoot ? std::optional(delay) : std::nullopt;
   }
 
-  // Gives the cut-off rank v an edge to a rank that has a way to the root. Uses only links whose load stays
-  // below `hard_`. Returns false if there is no such path.
+  // Joins the cut-off rank v, by one or more edges, to a rank that has a way to the root. Uses only links
+  // whose load stays below `hard_`. Returns false if there is no such path.
   bool Join(int32_t tree, int32_t v) {
     ++stamp_;
     const bool sums = trees_.trees[static_cast<size_t>(tree)].sums;
-    using Entry = std::tuple<Cost, int32_t, bool>;  // cost, node, cost includes the way to the root?
+    using Entry = std::tuple<Cost, int32_t, bool>;  // cost, node, whether cost includes the way to the root
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
     const NodeId start = topology_.NodeOf(Rank(v));
     label_[start.index()] = {.stamp = stamp_, .done = false, .cost = {}, .by = {}};
@@ -261,9 +261,10 @@ class Repairer {
     return true;
   }
 
-  // Relieves links in rounds, busy links first. Ends when the busiest link is near the mean, or when a round
-  // leaves the busiest link as busy as before. A link that no edge can leave waits until the links around it
-  // are less busy. Every move makes the sorted list of loads smaller, so the rounds end.
+  // Relieves links in rounds, busy links first. Ends when the busiest link is near the mean, when a round
+  // moves no edge or leaves the busiest link as busy as before, or when the work is used up. A link that no
+  // edge can leave waits until the links around it are less busy. Every move makes the sorted list of loads
+  // smaller, so the rounds end.
   void Balance() {
     const int64_t links = std::max<int64_t>(1, static_cast<int64_t>(load_.size()));
     int64_t mean = 0;
@@ -289,8 +290,8 @@ class Repairer {
     }
   }
 
-  // Moves one edge off a link, to links that stay less busy than this link is. Returns false if no edge can
-  // move.
+  // Takes one edge off a link: drops it if it is not needed, or moves it to links that stay less busy than
+  // this link is. Returns false if no edge can move or the work is used up.
   bool Relieve(LinkId l) {
     hard_ = load_[l.index()];
     soft_ = hard_ - hard_ / 8;
@@ -303,7 +304,7 @@ class Repairer {
       const std::span<const LinkId> path =
           before.next >= 0 ? trees_.paths[before.path] : std::span<const LinkId>();
       if (std::find(path.begin(), path.end(), l) == path.end() || Busy(tree, l) == 0) {
-        users[tried] = users.back();  // the edge has left this link
+        users[tried] = users.back();  // the edge has left this link or does not load it
         users.pop_back();
         continue;
       }

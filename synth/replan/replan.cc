@@ -180,7 +180,8 @@ Collective Cut(const Plan& plan, const Collective& whole, const std::vector<Part
   return whole.WithWeights(weights);
 }
 
-// Returns the most pieces of a chunk. Every link should carry a piece for longer than the link's latency.
+// Returns the most pieces of a chunk, at most 1024. Every link should carry a piece of the largest chunk for
+// at least the link's latency and overhead.
 int32_t MostCut(const Plan& plan, const SynthesisRequest& request) {
   int64_t largest = 0, filling = 1;  // bytes
   const CollectiveSizes sizes(plan.collective, request.size_bytes);

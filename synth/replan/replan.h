@@ -13,12 +13,13 @@ namespace xccl {
 inline constexpr const char* kReplan = "replan";
 
 // Returns the plan for request.topology. Nodes are matched by host and id; links are matched by their ends
-// and by their order among parallel links. The request's collective is the plan's collective, with all
-// members or with the members that are left. `note` says what was kept and what changed.
+// and by their order among parallel links. The request's collective is the plan's collective, with all or
+// some of its members; a user-defined collective needs all. `note` says what was kept and what changed.
 // Requires: the plan verifies; CheckReachable(request). Errors: kInvalidInput if the plan is for another
-// collective, or if its chunks do not move in trees (ranks that exchange partial sums; switches that
-// multicast); kLimit if the plan is too large (synth/replan/trees.h). Cost: linear in the plan's edges, ranks
-// × chunks, and the request's work units (0: a few searches for each edge).
+// collective, if it has more than kMostParts parts, or if its chunks do not move in trees (ranks that
+// exchange partial sums; switches that multicast); kLimit if the plan is too large (synth/replan/trees.h).
+// Cost: linear in the plan's edges, ranks × chunks, and the request's work units (0: a few searches for each
+// edge).
 StatusOr<Synthesis> Replan(const Plan& plan, const SynthesisRequest& request);
 
 }  // namespace xccl

@@ -24,19 +24,20 @@
 namespace xccl::replan {
 namespace {
 
-// The least number of trees on the fullest link. One tree too many then costs at most 1/24 of a link's time.
+// The number of trees to aim at on the fullest link. One tree too many then costs at most 1/24 of a link's
+// time.
 constexpr int64_t kFewTrees = 24;
 // The number of chunks to aim at if copies follow sums: a pipeline of n chunks is idle for 1/n of its time.
 constexpr int32_t kFewWaves = 8;
 
 // One chunk's transfers, as edges of ranks in its tree of sums (up) and its tree of copies (down).
 struct ChunkFlow {
-  std::vector<std::pair<int32_t, int32_t>> up, down;  // (old rank, transfer), by rank
+  std::vector<std::pair<int32_t, int32_t>> up, down;  // (old rank, transfer), sorted by rank
   std::optional<int32_t> up_root;                     // the rank at which the sum ends
   int32_t first_step = 0;
 };
 
-// Old chunks of one part that take the same paths, ordered by their first step.
+// Old chunks of one part that take the same paths. AddTrees sorts them by their first step.
 struct Group {
   ChunkFlow flow;                                   // of the chunk with the earliest step
   std::vector<std::pair<int32_t, int32_t>> chunks;  // first step, old chunk
@@ -184,7 +185,8 @@ class Reader {
     if (fresh || flow.first_step < group.flow.first_step) group.flow = std::move(flow);
   }
 
-  // Returns the number of trees for each group's chunks. Sets out_.cut so that there are enough chunks.
+  // Returns the number of trees for each group's chunks. Sets out_.cut so that there are enough chunks, if
+  // the limits allow.
   int32_t Deal() {
     if (groups_.empty()) return 1;
     std::vector<int64_t> trees(static_cast<size_t>(old_.num_links()), 0);
@@ -331,7 +333,8 @@ class Writer {
   }
 
  private:
-  // Repeats the first chunk's transfers for every other chunk of the tree.
+  // Repeats the first chunk's transfers for every other chunk of the tree. Delays each chunk's transfers by
+  // Tree::later.
   void RepeatFrom(int64_t first, const Tree& tree) {
     const int64_t end = out_.size();
     for (size_t i = 1; i < tree.chunks.size(); ++i) {

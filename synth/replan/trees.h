@@ -2,8 +2,8 @@
 // list of transfers does not have.
 //
 // A chunk has at most two trees. The edges of the tree of sums point to the rank that ends with the whole
-// sum. The edges of the tree of copies start at the ranks that hold the whole value. A rank's place in a tree
-// is its edge towards the root.
+// sum. The edges of the tree of copies lead away from the ranks that hold the whole value. A rank's place in
+// a tree is its edge towards the root.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ struct Tree {
   // Chunks of the new collective. A tree of sums and a tree of copies of the same chunks list the chunks
   // alike, and the tree of sums stands directly before the tree of copies.
   std::vector<ChunkId> chunks;
-  std::vector<int32_t> later;  // by chunk: number of steps after the first
+  std::vector<int32_t> later;  // by chunk: delay of its transfers against Place::step, in steps
 };
 
 struct Trees {
@@ -68,8 +68,8 @@ struct Renaming {
 // trees. Chunks are cut into pieces if there are too few chunks for that, or too few for a pipeline of sums
 // and copies. The new chunks are the pieces of the old chunks of the parts that are left. Requires:
 // `schedule` is plain, normalized and verifies. Errors: kInvalidInput if a chunk's transfers are no trees
-// ("rank 3 sends two partial sums of chunk 0"), and for switches that multicast or reduce; kLimit. Cost:
-// linear in transfers × chunks each moves, and in places.
+// ("rank 3 sends two partial sums of chunk 0"), and for switches that multicast or reduce; kLimit for more
+// than kMostCells places. Cost: linear in transfers × chunks each moves, and in places.
 StatusOr<Trees> TreesOf(const Schedule& schedule, const Collective& collective, const Topology& old,
                         const Renaming& renaming, int32_t new_ranks);
 
