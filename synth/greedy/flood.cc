@@ -200,7 +200,7 @@ void Flood::CountCopy(int32_t chunk, int32_t destination) {
                     static_cast<size_t>(chunk)];
 }
 
-// Returns the rarest candidate. Looks at all candidates if they are few, else at a random sample.
+// Returns the rarest candidate, or the rarest of a random sample if there are more than policy_.samples.
 int32_t Flood::Choose(const uint64_t* row, int32_t count, int32_t destination) {
   int32_t best = -1;
   int64_t best_score = INT64_MAX;
@@ -273,8 +273,9 @@ bool Flood::Pick(std::vector<LinkOffer>& offers, size_t i, int32_t rank) {
   return !offer.closed;
 }
 
-// Lets the idle links into the rank pick chunks, one chunk each time. The link with the fewest candidates
-// picks first, because other links could take its few candidates.
+// Lets the idle links into the rank pick chunks in rounds, one chunk each. The link with the fewest
+// candidates picks first, because other links could take its few candidates. With fast_first, faster links
+// pick earlier.
 void Flood::ServeDestination(int32_t rank) {
   std::vector<LinkOffer> offers = OffersTo(rank);
   const auto before = [&](const LinkOffer& a, const LinkOffer& b) {

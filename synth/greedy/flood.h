@@ -24,7 +24,7 @@ struct FloodPolicy {
   int32_t samples = 8;               // chooses the rarest of this number of candidates; 1: any
   int64_t batch_bytes = 0;           // largest message of several chunks; 0: one chunk a message
   bool one_entry_per_group = false;  // a chunk enters each group at most once
-  bool defer_slow_links = false;     // a link takes no chunk that another would bring sooner
+  bool defer_slow_links = false;     // a direct link takes no chunk that another one would bring sooner
   bool fine_groups = false;          // only the fastest links join groups
   bool fast_first = false;           // a rank's fast links choose before its slow links
   bool local_rarity = false;         // rarity is counted in the receiver's group
@@ -54,9 +54,10 @@ class Marks {
 class Flood {
  public:
   explicit Flood(const CopyProblem& problem);
-  // Returns true if every need is met before the policy's deadline. Returns false after `most_work` units of
-  // work (see work()), because ranks that search a large fabric again and again take very long. Cost: moves ×
-  // (words of a row × links into a rank); for moves through switches, × links of a switch.
+  // Returns true if every need is met before the policy's deadline, and false otherwise. Gives up after
+  // `most_work` units of work (see work()), because ranks that search a large fabric again and again take
+  // very long. Cost: moves × (words of a row × links into a rank); for moves through switches, × links of a
+  // switch.
   bool Run(const FloodPolicy& policy, int64_t most_work = INT64_MAX);
 
   // The results of the last run.
@@ -147,7 +148,7 @@ class Flood {
   EventQueue queue_;
   std::vector<Event> batch_;
   Marks destinations_, sources_;
-  std::vector<char> starved_;      // by rank: has an idle uplink and nothing to send
+  std::vector<char> starved_;      // by rank: could send nothing over an idle uplink
   std::vector<int32_t> rotation_;  // by link: where the next search behind the link goes on; -1: none yet
   std::vector<uint64_t> scratch_;
   // paths_ lists single links first, then paths through switches. visits_ is the search for a switch path.

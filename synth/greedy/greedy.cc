@@ -4,8 +4,8 @@
 // 3. Floods and trees solve each problem, for several sizes of the largest message (TryMethods).
 // 4. The gather is played backwards as sums, and the spread follows it (TryMethod).
 // 5. The simulator times the candidate (Consider).
-// If the request has a start plan, local search improves that plan, and new searches use its chunks
-// (TryStart). The first candidate is completed even if it takes all work.
+// If the request has a start plan, local search improves that plan unless it has both a gather and a spread,
+// and new searches use its chunks (TryStart). The first candidate is completed even if it takes all work.
 #include "synth/greedy/greedy.h"
 
 #include <fmt/core.h>
@@ -50,10 +50,12 @@ constexpr int64_t kMostOfARun = 4;
 constexpr int32_t kFewRanks = 64;
 // Values of depth_weight for trees (trees.h): the first favours low link load, the second low latency.
 constexpr double kDepthWeights[] = {0.4, 1};
-constexpr int32_t kMostChunks = 512;  // chunks a part, unless the request gives their number
+// The most chunks a part, unless the request gives their number or there are more members.
+constexpr int32_t kMostChunks = 512;
 
-// Estimates the transfers of all chunks, each of one chunk: the ranks that hold the chunk afterwards and, for
-// sums, before. All chunks of a predefined collective have equally many transfers, so one chunk is counted.
+// Estimates the number of transfers of one chunk each: for every chunk, the ranks that hold it afterwards
+// and, for sums, before. All chunks of a predefined collective have equally many transfers, so one chunk is
+// counted.
 int64_t MovesOf(const Collective& collective) {
   const int64_t chunks = collective.num_chunks();
   const int64_t alike = collective.kind() == CollectiveKind::kCustom ? 1 : chunks;
@@ -117,7 +119,7 @@ class CandidateSearch {
       if (better) Consider(start.collective, *std::move(better));
     }
     left_ /= 4;
-    // A search cannot be stopped once it has begun, so it begins only if there is enough work left.
+    // A search that has begun may take more work than is left, so it begins only if enough work is left.
     const bool fits = MovesOf(start.collective) * kWorkPerMove <= left_;
     if (fits && (phases.has_gather || phases.has_spread)) TryMethods(start.collective, phases);
     return OkStatus();
@@ -186,8 +188,8 @@ class CandidateSearch {
     }
   }
 
-  // Returns the largest message sizes worth trying, in bytes. The first is 0, which means one chunk a
-  // message. Sizes for several chunks follow if a link's fixed time for each message matters.
+  // Returns the limits on the bytes of a message that are worth trying. The first is 0, which means one chunk
+  // a message. Limits for several chunks follow if a link's fixed time for each message matters.
   std::vector<int64_t> Batches(const CopyProblem& problem) const {
     std::vector<int64_t> batches = {0};
     int64_t largest = 0, fixed_bytes = 0;
@@ -241,7 +243,7 @@ class CandidateSearch {
   void Consider(const Collective& collective, Schedule schedule) {
     if (!budget_.Allows(schedule.num_steps())) return;
     left_ -= 30 * schedule.size();
-    // The first candidate is not simulated if no work is left, because no other candidate will follow.
+    // The first candidate is not simulated if no work is left. If another follows, that one is taken instead.
     const bool alone = !best_ && left_ <= 0;
     const int64_t time_ps =
         alone ? INT64_MAX - 1 : Simulate(schedule, collective, topology_, TimingOf(request_)).time_ps;

@@ -3,11 +3,9 @@
 // 2. Lateness is the sum, over all arrivals, of the time after an aim. The aim is a little below the best
 //    time, so that many small gains together lead to a shorter plan.
 // 3. Each change takes a late transfer, or one that it waited for (Draw), and moves it to another link into
-// its
-//    rank, or to an earlier place on its own link (Apply).
+//    its rank, or to an earlier place on its own link (Apply).
 // 4. A change that raises the lateness stays with a probability that falls with the rise and with the work
-// done.
-//    Any other possible change stays.
+//    done. Any other possible change stays.
 // 5. A plan that is faster than the best plan is kept and sets a new aim (Keep, Aim).
 // Cost: each change times all transfers.
 #include "synth/greedy/improve.h"
@@ -185,7 +183,7 @@ class Improver {
   }
 
   // Draws a change of a late transfer, or of a transfer that the late one waits for. The change is a move to
-  // another link into its rank, or to an earlier place on its own link.
+  // another link into its rank, or to an earlier place on its own link. Transfer -1: there is no such move.
   Change Draw() {
     // A change that is undone counts twice as work.
     if (taken_back_) work_ += static_cast<int64_t>(transfers_.size());

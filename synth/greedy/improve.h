@@ -13,7 +13,7 @@ namespace xccl::greedy {
 struct ImproveOptions {
   uint64_t seed = 0;
   int64_t goal_ps = 0;  // lower bound on the time; the search ends at this time
-  int64_t work = 0;     // budget: transfers that are timed, over all changes
+  int64_t work = 0;     // budget: transfers that are timed, over all changes; undone changes count twice
 };
 
 // Returns the improved and normalized schedule, which is no slower by the search's own clock. Returns nullopt

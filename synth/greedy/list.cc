@@ -109,7 +109,7 @@ class ListScheduler {
   }
 
   // Returns the turn in which a source serves the path's destination, among paths of equal length. Each
-  // source begins with the node after itself, so that no two sources send to one rank at a time.
+  // source begins with the node after itself, so that sources begin with different ranks.
   int32_t Turn(int32_t path) const {
     const std::span<const LinkId> links = routes_.paths[PathId(path)];
     const Topology& topology = *problem_.topology;

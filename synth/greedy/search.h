@@ -22,13 +22,13 @@ struct SearchOptions {
 };
 
 struct SearchResult {
-  Schedule copies;     // not normalized; steps in order
+  Schedule copies;     // perhaps not normalized; a chunk arrives before it is passed on
   bool tight = false;  // no schedule that sends single chunks is faster
 };
 
-// Returns the best of several floods (flood.h). Returns nullopt if the first flood does not deliver
-// everything: floods do not pass through ranks that need nothing, and a flood may give up. Adds the work done
-// to `work` in both cases.
+// Returns the best of several floods (flood.h), perhaps improved by local search. Returns nullopt if the
+// first flood does not deliver everything: a chunk is not passed through ranks that do not need it, and a
+// flood may give up. Adds the work of the floods, not of local search, to `work` in both cases.
 std::optional<SearchResult> FindFlood(const CopyProblem& problem, const SearchOptions& options,
                                       int64_t& work);
 

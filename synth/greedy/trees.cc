@@ -1,6 +1,6 @@
 // Routes one chunk after the other on the cheapest paths.
 // 1. The price of a link is its latency plus the chunk's time on it × a factor (SetPrices). The factor grows
-//    with the cube of (the link's load ÷ the heaviest load of the previous pass).
+//    with the cube of (the link's load ÷ the heaviest load of the previous pass, in the first pass so far).
 // 2. A chunk with one needer takes the cheapest path. One search from its holders serves a share of the
 //    chunks that they hold (RouteSingles).
 // 3. A chunk with several needers grows a tree (Takahashi and Matsuyama 1980): the nearest needer joins first

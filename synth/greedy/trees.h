@@ -26,9 +26,9 @@ struct Routes {
   int64_t work = 0;      // links looked at
 };
 
-// Returns the transfers of all trees. depth_weight goes from 1 (every needer is reached by its shortest path)
-// to 0 (links are loaded as little as possible). Cost: two shortest-path searches for each source and share
-// of its chunks, or for each chunk with several needers.
+// Returns the transfers of all trees. depth_weight goes from 1 (every needer is reached by its cheapest path)
+// to 0 (the path of every needer adds as little cost as possible to its tree). Cost: two shortest-path
+// searches for each source and share of its chunks, or for each chunk with several needers.
 Routes ChooseTrees(const CopyProblem& problem, double depth_weight, uint64_t seed);
 
 }  // namespace xccl::greedy

@@ -1,8 +1,9 @@
 // A way is a chain of links between two nodes that passes no GPU and no damaged link. A row is a run of links
 // of a path that a way replaces.
 // 1. FindRows finds the rows of every translate that passes a damaged link. A row is the damaged link and the
-//    fewest neighbours for which a way is no longer than the row. If it can, a row begins one link earlier,
-//    with its lead, so that rows after different leads can take different ways.
+//    fewest neighbours for which a way is no longer than the row, or else as little longer as possible. If
+//    possible, a row begins one link earlier, with its lead, so that rows after different leads can take
+//    different ways.
 // 2. ChooseWays chooses one of the shortest ways for each row, the rows with the most bytes first. It takes
 //    the way whose links are done first.
 // 3. LeadTheRest gives a way of its own to a path that still passes a lost link, because its rows overlap.

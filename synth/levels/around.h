@@ -19,13 +19,13 @@ namespace xccl {
 // MakeWhole returned the machine.
 SymmetryGroup TranslationsOfWhole(const Topology& whole, const MissingLinks& missing);
 
-// Turns a schedule of the whole machine into a schedule of the damaged machine, by adding detours. Of
-// several detours, those are chosen that load links least; a path stays on a slow link unless a detour is
-// faster. Heirs of lost ranks get ways, which are paths where the columns have none. `collective` is that of
-// the damaged machine. Errors: kInvalidInput "ENGINE: ..." if two ranks reach each other only through other
-// GPUs, or if lost ranks would pass on what other hosts send to each other in an alltoall. Cost: near linear
-// in the translates whose paths pass damaged links and in what heirs take over, and a search of the links
-// around each damaged link.
+// Turns a schedule of the whole machine into a schedule of the damaged machine, by adding detours. Takes the
+// detours that load links least; a path stays on a slow link unless a detour is faster. Where the columns
+// have no path for an heir of a lost rank, adds a way. `collective` is that of the damaged machine. Errors:
+// kInvalidInput "ENGINE: ..." if two ranks reach each other only through other GPUs, or if lost ranks would
+// pass on what other hosts send to each other in an alltoall; those of WholeOf and of Translations::Create.
+// Cost: near linear in the translates whose paths pass damaged links and in what heirs take over, and a
+// search of the links around each damaged link.
 Status LeadAround(Schedule& schedule, const MissingLinks& missing, const Topology& machine,
                   const Topology& whole, const SymmetryGroup& group, const Collective& collective,
                   int64_t size_bytes, std::string_view engine);

@@ -1,4 +1,4 @@
-// A group is a coset of the subgroup of the innermost levels. Group i gets piece i. Owners of different
+// A group is a coset of the subgroup of the innermost levels. Each group gets one piece. Owners of successive
 // groups stand at different places in their groups, so that all ranks are busy. If the levels inside a group
 // have links of their own, the root first hands a piece to a relay: the rank of the root's group that stands
 // where the owner stands in the owner's group. All NICs of the root's host then deal pieces.
@@ -116,7 +116,7 @@ class Dealing::Piece {
     return to;
   }
 
-  // Returns whether two ranks, given by their elements, are among `inside` ranks that the inner levels join.
+  // Returns whether the inner levels, which join `inside` ranks each, join the ranks of these two elements.
   bool AreTogether(int64_t element, int64_t place, int64_t inside) const {
     return of_.finder_->Has(group_.Compose(group_.Inverse(place), element), inside);
   }

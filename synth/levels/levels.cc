@@ -1,11 +1,10 @@
 // 1. DistancesFrom searches the links from a rank and stops at other GPUs.
-// 2. FindChain grows a subgroup by one rank of rank 0's kind after another, the nearest first. Each step
-//    multiplies the subgroup's order by a prime.
+// 2. FindChain grows a subgroup by one rank of rank 0's kind after another, the nearest first. A rank may
+//    take several steps, each of which multiplies the subgroup's order by a prime.
 // 3. Ends chooses the subgroups of the chain that end a level.
 // 4. Make takes the nearest element of each coset as a peer, and the nearest rank of each other kind.
-//    PathSearch walks back from the peer along links that are on a shortest path. Of several links it
-//    takes the least loaded.
-// 5. LeadAroundCrowds searches the paths again, with links that are longer the more load they have.
+//    PathSearch walks back from the peer along links that are on a shortest path, with little load.
+// 5. LeadAroundCrowds searches the paths again. The length of a link then grows with its load.
 #include "synth/levels/levels.h"
 
 #include <fmt/core.h>
@@ -23,7 +22,7 @@ namespace xccl {
 namespace {
 
 // Limits of LeadAroundCrowds: the links that all its searches look at, about two seconds of work, and its
-// rounds. Of kMostRounds rounds each leads 1/64 of the paths. Even if all of these take one link, its load
+// rounds. Each of kMostRounds rounds leads 1/64 of the paths. Even if all of these take one link, its load
 // grows by little, so more rounds would gain little.
 constexpr int64_t kMostSearched = 60'000'000;
 constexpr int64_t kMostRounds = 64;
@@ -150,8 +149,8 @@ std::vector<Rank> LevelFinder::NearestOfKinds(const Distances& distances) const 
 }
 
 // Returns the peers of a level of all kinds, without their paths. Successive peers are in different cosets of
-// the outermost subgroup. Ranks of different such cosets share few links, such as the cable between two
-// groups of a dragonfly. All these cables are thus in use from the start.
+// the outermost subgroup. Few links join two such cosets, such as the cable between two groups of a
+// dragonfly. All these links are thus in use from the start.
 std::vector<Peer> LevelFinder::PeersOfAllKinds(int64_t inside, int64_t end) const {
   std::vector<int64_t> elements = {0};
   for (const Peer& peer : PeersBetween(inside, end)) elements.push_back(peer.from[0].element);
@@ -180,8 +179,7 @@ double LevelFinder::SecondsOf(LinkId link, double blocks) const {
          static_cast<double>(topology_.link(link).bandwidth_bytes_per_s);
 }
 
-// Finds shortest paths from one rank. Of several it takes one with little load. Requires:
-// the ends are reached.
+// Finds shortest paths from one rank, with little load. Requires: the ends are reached.
 class LevelFinder::PathSearch {
  public:
   // `lengths` and `load` are by orbit of links. A load is in seconds, for blocks of one byte. `distances` are

@@ -46,7 +46,7 @@ constexpr std::string_view kName = "levels";
 constexpr CollectiveKind kServed[] = {CollectiveKind::kAllreduce,     CollectiveKind::kAllgather,
                                       CollectiveKind::kReduceScatter, CollectiveKind::kAlltoall,
                                       CollectiveKind::kBroadcast,     CollectiveKind::kReduce};
-// The most peers of a level, by the plans that are tried: no limit; 7, so that 64 groups are two levels of 8;
+// The most peers of a level, for each plan that is tried: no limit; 7, so that 64 groups are two levels of 8;
 // 1, so that 8 groups are three levels of 2. More levels take fewer and longer messages.
 constexpr int64_t kMostPeers[] = {std::numeric_limits<int32_t>::max(), 7, 1};
 
@@ -278,8 +278,8 @@ class Planning {
     return std::nullopt;
   }
 
-  // Chooses the number of waves and sets the time. In one wave, copies follow the sums. In more, the copies
-  // of a wave overlap the sums of the next one, and the latency of all levels counts once more.
+  // Chooses the number of waves and sets the time and the work. In one wave, copies follow the sums. In more,
+  // the copies of a wave overlap the sums of later ones, and the latency of all levels counts once more.
   void SetWaves(Way& way) const {
     const LevelsCost copies =
         CostOverLevels(way.forward, forward_->topology, forward_->group, cut_, size_bytes_);
@@ -311,7 +311,7 @@ class Planning {
     way.work = (plain * waves <= kMostTransfers ? plain : columns) * waves / kTreeLinksPerMove;
   }
 
-  // Returns the number of tree links in the columns of a wave.
+  // Returns the number of tree links in the columns of a wave, plus one for each send of an outer level.
   int64_t TreeLinks(const Way& way) const {
     return 2 * (cut_.num_members() + cut_.num_members() / Inside(way));
   }
@@ -319,8 +319,8 @@ class Planning {
   // Returns the number of ranks that the innermost level joins.
   static int64_t Inside(const Way& way) { return std::ssize(way.forward.front().peers) + 1; }
 
-  // Tries the level of kinds after each level. Returns the fastest way; of about equally fast ways, the one
-  // that loads links least.
+  // Tries all choices of ChoicesOver. Returns the fastest way; of about equally fast ways, the one that loads
+  // links least. Error: the refusal of the last choice, if all are refused.
   StatusOr<Way> BestWayOver(std::span<const int64_t> ends) const {
     XCCL_ASSIGN_OR_RETURN(const std::vector<Ends> choices, ChoicesOver(ends));
     std::optional<Way> best;
@@ -386,10 +386,10 @@ class Planning {
     return columns;
   }
 
-  // Returns the ends of levels that end with these subgroups, once for each level after which the level of
-  // kinds may come. In an alltoall, neighbouring levels that share links are joined. The first way of an
-  // alltoall may also be a single level of all ranks: if ranks pass data on to other kinds of their host, the
-  // host's inner links may carry as many bytes as those between hosts.
+  // Returns the ends of levels that end with these subgroups, once for each place that the level of kinds may
+  // have: innermost, or after a level. In an alltoall, neighbouring levels that share links are joined. The
+  // first way of an alltoall may also be a single level of all ranks: if ranks pass data on to other kinds of
+  // their host, the host's inner links may carry as many bytes as those between hosts.
   StatusOr<std::vector<Ends>> ChoicesOver(std::span<const int64_t> orders) const {
     const int32_t kinds = machine_.group.num_rank_orbits();
     std::vector<Ends> choices;

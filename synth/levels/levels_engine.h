@@ -1,4 +1,4 @@
-// The engine levels: see the comment in levels_engine.cc.
+// The engine `levels`: rounds of sends over the levels of a symmetric machine (levels_engine.cc).
 #pragma once
 
 #include "synth/common/synthesizer.h"

@@ -18,8 +18,8 @@
 namespace xccl {
 namespace {
 
-// The most batches of a level. A level begins after the first batch of the level before, and ends after its
-// last batch. Two levels that take equal times then take 1/64 longer together than one of them.
+// The most batches of a level. A level begins once the level before has brought the first batch, and ends
+// after the last one. Two levels that take equal times then take 1/64 longer together than one of them.
 constexpr double kMostBatches = 64;
 
 // A rank that holds an owner's data.

@@ -19,12 +19,12 @@ namespace xccl {
 Status CheckChunkIds(const SymmetryGroup& group, const Collective& cut, std::string_view engine);
 
 // Makes the schedule of copies of an allgather or an alltoall. `cut` has a block for each member, or for each
-// pair; an allreduce counts as an allgather of its n blocks. Levels send from the outermost inwards. On each
-// level a rank sends in one round to each of its peers: all data that the peer and the levels further in
-// need. The rank sends on what outer levels bring in batches of rounds, which fill a message
-// (LeastUsefulBytes, synth/common/cost_model.h). On a level of trees, a rank sends to all peers at once, over
-// the tree with the number `tree` modulo the number of trees. Requires: all ranks are members; in an
-// alltoall, CheckChunkIds is OK.
+// pair; an allreduce counts as an allgather of its n blocks. Levels send from the outermost inwards. Each
+// level has one round for each peer of a rank. In that round the rank sends all data that the peer and the
+// levels further in need. The data of outer levels is sent on in batches. A batch has so many rounds that its
+// data fills a message (LeastUsefulBytes, synth/common/cost_model.h). On a level of trees, a rank sends to
+// all peers at once, over the tree with the number `tree` modulo the number of trees. Requires: all ranks are
+// members; in an alltoall, CheckChunkIds is OK.
 Schedule SendOverLevels(const Levels& levels, const Topology& topology, const SymmetryGroup& group,
                         const Collective& cut, int64_t size_bytes, int32_t tree = 0);
 

@@ -111,8 +111,8 @@ std::optional<LinkId> FabricRoutes::LeastHeld(NodeId from, NodeId to) const {
   return least;
 }
 
-// Returns the two successive links of the stream's way of which `link` is the first (`is_up`) or the second,
-// or nullopt if `link` is the way's last or first.
+// Returns the two successive links of the stream's way of which `link` is the first (`is_up`) or the second.
+// Returns nullopt if there is no second link after it (`is_up`), or no first link before it.
 std::optional<FabricRoutes::Middle> FabricRoutes::MiddleAt(size_t stream, LinkId link, bool is_up) const {
   const std::vector<LinkId>& way = *ways_[stream];
   const auto at = static_cast<size_t>(std::ranges::find(way, link) - way.begin());
@@ -136,9 +136,10 @@ void FabricRoutes::Move(const Middle& from, const Middle& to) {
   (*ways_[to.stream])[to.hop + 1] = to.down;
 }
 
-// Moves the stream to `node` if this makes its first (`is_up`) or second link less busy than that was: the
-// limit. If its other link then reaches the limit and is busier than the one that it replaces, another stream
-// on that link moves to the node just left, and so on. Returns false if no such chain ends.
+// Moves the stream to `node` if its new first (`is_up`) or second link is then less busy than the old one
+// was. That is the limit. If the stream's other new link reaches the limit and is busier than the link that
+// it replaces, another stream on that link moves to the node just left, and so on. Returns false and leaves
+// all streams as they were if the first move does not help, or if the chain does not end.
 bool FabricRoutes::Exchange(Middle old, NodeId node, bool is_up) {
   const auto near = [&](const Middle& m) { return is_up ? m.up : m.down; };
   const auto far = [&](const Middle& m) { return is_up ? m.down : m.up; };
@@ -171,7 +172,7 @@ bool FabricRoutes::Exchange(Middle old, NodeId node, bool is_up) {
   return false;
 }
 
-// Moves a stream off the link by a chain of exchanges (Exchange). Returns whether any such chain ends.
+// Moves a stream off the link by a chain of exchanges (Exchange). Returns false if no such chain ends.
 bool FabricRoutes::Relieve(LinkId link) {
   const std::vector<size_t> users = users_[link.index()];
   for (size_t stream : users) {

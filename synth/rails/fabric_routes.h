@@ -1,5 +1,5 @@
-// Shortest ways of streams through the fabric: the nodes that belong to no host, and the links between them.
-// Streams whose ways are equally short share the links evenly.
+// Finds shortest ways of streams through the fabric: the nodes that belong to no host, and the links between
+// them. Streams with several equally short ways share the links about evenly.
 #pragma once
 
 #include <algorithm>
@@ -32,8 +32,8 @@ class FabricRoutes {
   // by at most one. Cost: a search over the fabric for each destination, the links of the nodes on shortest
   // ways for each stream, and about the streams of two switches for each exchange.
   std::vector<std::optional<std::vector<LinkId>>> Ways(std::span<const Stream> streams);
-  // Returns the time for which `load` holds a link of the fabric: the load ÷ bytes per second. Returns 0 for
-  // other links.
+  // Returns the time for which `load` holds a link of the fabric: the load ÷ the link's bytes per second,
+  // which count up to `fastest`. Returns 0 for other links.
   double HeldFor(LinkId link, double load) const {
     const Link& l = topology_->link(link);
     if (number_[l.from.index()] < 0 || number_[l.to.index()] < 0) return 0;
@@ -62,7 +62,7 @@ class FabricRoutes {
   const Topology* topology_;
   int64_t fastest_;
   std::vector<int32_t> number_;                                 // by node: its number in the fabric, or -1
-  Grouped<LinkId> out_, in_;                                    // by number: links inside the fabric, by head
+  Grouped<LinkId> out_, in_;                                    // by number: fabric links, sorted by head
   std::vector<int32_t> place_;                                  // scratch of Way, by number; -1 between calls
   std::unordered_map<int32_t, std::vector<int32_t>> distance_;  // by destination, then number; -1: no way
   std::vector<std::optional<std::vector<LinkId>>> ways_;        // by stream

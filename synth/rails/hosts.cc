@@ -1,6 +1,6 @@
 // HostSearch is Dijkstra's search with labels (width, latency, hops) inside one host. RailHosts runs it
-// forward and backward from every member, and gives each cable to the fabric to the member with the best
-// ways.
+// forward and backward from every member. The member with the best ways to a cable of the host gets that
+// cable.
 #include "synth/rails/hosts.h"
 
 #include <fmt/core.h>
@@ -219,7 +219,7 @@ std::vector<Reach> ReachOf(const Topology& topology, Rank gpu, std::span<const C
   return reach;
 }
 
-// Gives every cable to the member with the widest and quickest ways. Of equally good members, the one with
+// Gives every cable to the member with the widest and quickest ways. Among equally good members, the one with
 // the fewest ports gets it.
 std::vector<Port> PortsOf(const Topology& topology, std::span<const Rank> gpus, std::span<const NodeId> nodes,
                           std::span<const int32_t> host_of, HostSearch& search) {
@@ -398,7 +398,7 @@ std::vector<LaneCut> LaneCuts(std::span<const RailHost> hosts) {
 void SetLanes(const Topology& topology, const LaneCut& cut, std::vector<RailHost>& hosts) {
   const RailHost& fewest = *std::ranges::min_element(
       hosts, {}, [&](const RailHost& host) { return LanesOf(host, cut.bandwidth_bytes_per_s); });
-  using Key = std::pair<std::string_view, int64_t>;  // id of a port's node, and the lane's number on the port
+  using Key = std::pair<std::string_view, int64_t>;  // id of a port's node, and the lane's number at the node
   // Calls visit(key, port) for all lanes that fit on the host's ports.
   const auto for_lanes = [&](const RailHost& host, auto visit) {
     std::unordered_map<std::string_view, int64_t> seen;
@@ -414,7 +414,7 @@ void SetLanes(const Topology& topology, const LaneCut& cut, std::vector<RailHost
   });
   for (RailHost& host : hosts) {
     host.lanes.assign(static_cast<size_t>(cut.lanes), -1);
-    std::vector<int32_t> left;  // ports of lanes whose keys `fewest` lacks
+    std::vector<int32_t> left;  // ports of lanes whose keys are not in `keys`
     for_lanes(host, [&](const Key& key, int32_t port) {
       const auto at = std::ranges::find(keys, key);
       if (at != keys.end())

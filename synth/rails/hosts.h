@@ -88,19 +88,20 @@ std::optional<std::vector<LinkId>> MulticastTo(const Topology& topology, Rank gp
 
 // Returns the hosts of the members with their ports. The root's host comes first; the hosts after it in the
 // file follow, and then those before it. Every port belongs to the member with the best way to it. Members
-// with equally good ways share the ports evenly. Linear in nodes and links. Errors: kInvalidInput "ENGINE:
-// ..." if all members are on one host, or if a host has no port.
+// with equally good ways share the ports evenly. Cost: linear in nodes and links, and for each member two
+// searches of its host. Errors: kInvalidInput "ENGINE: ..." if all members are on one host, or if a host has
+// no port.
 StatusOr<std::vector<RailHost>> RailHosts(const Topology& topology, std::span<const Rank> members, Rank root,
                                           std::string_view engine);
 
-// Returns groups of hosts that are near each other, by level and host: the number of the host's group. Groups
-// are numbered from 0 in the order of their first hosts. The innermost level comes first: hosts that share a
-// switch, or are joined by a chain of hosts that do. Each further level also joins groups over links between
-// switches, first switches that are near hosts. Leaves out a level if it has one group, or as many groups as
-// the level before. Near linear in nodes and links for each tier of switches.
+// Returns the number of each host's group, by level and host. The hosts of a group are near each other.
+// Groups are numbered from 0 in the order of their first hosts. The innermost level comes first: hosts that
+// share a switch, or are joined by a chain of hosts that do. Each further level also joins groups over links
+// between switches, first switches that are near hosts. Leaves out a level if it has one group, or as many
+// groups as the level before. Near linear in nodes and links for each tier of switches.
 std::vector<std::vector<int32_t>> HostGroups(const Topology& topology, std::span<const RailHost> hosts);
 
-// A way to cut ports into lanes of one bandwidth.
+// A cut of the ports of all hosts into lanes of one bandwidth.
 struct LaneCut {
   int32_t lanes = 0;
   int64_t bandwidth_bytes_per_s = 0;  // of a lane

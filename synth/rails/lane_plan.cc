@@ -1,15 +1,15 @@
-// The root deals wave j to its host in step j, for j < K. An edge of level v between hosts takes step K +
-// 3(v-1). The two hops inside the host that it enters take the next two steps. Steps only order the transfers
-// that wait at a link; a chunk moves on as soon as it is there.
+// K is the most waves of a tree. The root deals wave j to its host in step j. An edge of level v between
+// hosts takes step K + 3(v-1). The two hops inside the host that it enters take the next two steps. Steps
+// only order the transfers that wait at a link; a chunk moves on as soon as it is there.
 //
 // Lanes on one port take turns wave by wave. Edges and hops then take one step for each wave; otherwise a
 // tree would wait until all data of another tree has passed. If only links between switches are shared, only
-// edges, and hops inside hosts that send the tree on, take a step for each wave. Other hosts get all waves in
-// one step after the last edge.
+// edges, and hops inside hosts that send the tree on, take a step for each wave. Inside other hosts, a hop
+// takes one step for all waves, after the last edge.
 //
 // If the schedule is played backwards, a GPU adds up what all members of its host send, and all of that is
 // there at the start. Members then send wave by wave, one step for each wave, so that the first sums are
-// complete early.
+// complete early. Edges of successive levels are then K + 2 steps apart, not 3, unless streams take turns.
 #include "synth/rails/lane_plan.h"
 
 #include <fmt/core.h>
@@ -171,7 +171,7 @@ class Writer {
     return OkStatus();
   }
 
-  // Searches from a rank unless the last search did. Returns an error if no way leads to the rank `to`.
+  // Searches from a rank unless `search` did so last. Returns an error if no way leads to the rank `to`.
   Status SearchFrom(Rank from, Rank to, HostSearch& search) {
     std::optional<Rank>& last = &search == &search_ ? last_search_ : last_helper_;
     if (last != from) search.Run(from, false);

@@ -1,4 +1,4 @@
-// 1. LaneCuts finds the ways to cut the hosts' ports into lanes (hosts.h).
+// 1. LaneCuts finds cuts of the hosts' ports into lanes (hosts.h).
 // 2. Shapes lists shapes of plans with their times by formulas. Disjoint trees use all lanes all the time and
 //    are log_lanes(hosts) deep; they win where bytes count. Equal trees send on each lane to many hosts in
 //    turn and have fewer levels; they win where latency counts.
@@ -8,9 +8,9 @@
 // 4. PlanOf writes the fastest shape as a schedule (lane_plan.h). A reduction is the broadcast on the
 //    reversed machine, played backwards.
 //
-// Waves: the root deals the data to the GPUs of its host over one link, and a lane idles until its first
-// chunk is dealt. Chunks are therefore short at first. Each wave may be longer than the one before if the
-// root's link is faster than all lanes together. A tree that starts later carries less data.
+// Waves: the root deals the data to the GPUs of its host, and a lane idles until its first chunk is dealt.
+// Chunks are therefore short at first. Each wave may be longer than the one before if the root's links inside
+// its host are faster than all lanes together. A tree that starts later carries less data.
 #include "synth/rails/rail_trees.h"
 
 #include <fmt/core.h>
@@ -119,8 +119,8 @@ std::vector<double> WavesOf(double bytes, double growth, bool backwards, int64_t
 }
 
 // Returns the length of a wave ÷ the length of the wave before, if the root's link is `faster` times as fast
-// as the lanes that it feeds. The factor 2/3 slows the growth, because few waves before the first ones keep
-// the lanes busy.
+// as the lanes that it feeds. The factor 2/3 slows the growth, because at first few earlier waves keep the
+// lanes busy.
 double GrowthOf(double faster) { return 1 + 2.0 / 3 * (std::clamp(faster, 1.0, 2.0) - 1); }
 
 class Shapes {
@@ -145,7 +145,8 @@ class Shapes {
   }
 
   // Returns the shape with waves so short that `streams` streams that share a link can take turns. Returns
-  // the shape unchanged if turns would cost more time than the data.
+  // the shape unchanged if so many streams take turns already, if the request gives the number of chunks, or
+  // if turns would cost more time than the data.
   Shape InTurns(const Shape& shape, int32_t levels, int32_t streams) const {
     if (streams <= shape.turns || request_.limits.chunks) return shape;
     Shape made = shape;
@@ -156,7 +157,7 @@ class Shapes {
     return levels * TurnsPs(made) <= all_ps ? made : shape;
   }
 
-  // Returns the shapes that may be the best, by their times.
+  // Returns the shapes that may be the best, sorted by their times.
   std::vector<Shape> List() {
     std::vector<LaneCut> cuts = LaneCuts(machine_.hosts);
     for (LaneCut& cut : cuts)
@@ -196,7 +197,7 @@ class Shapes {
     shapes_.push_back(std::move(shape));
   }
 
-  // Returns how many lanes share a port.
+  // Returns the mean number of lanes on a port, at least 1.
   double LanesOnPort(const LaneCut& cut) const {
     return std::max(1.0, cut.lanes / static_cast<double>(machine_.hosts[1].ports.size()));
   }

@@ -1,6 +1,6 @@
 // Trees of hosts, over which a broadcast goes from host to host. There are as many trees as lanes. Host 0 is
-// the root of all trees. Hosts are numbered in the order of the file, so that neighbours in a tree are near
-// each other.
+// the root of all trees. Hosts are numbered in the order of RailHosts (hosts.h), so that neighbours in a tree
+// are near each other.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +27,12 @@ struct HostTrees {
 // Requires: hosts >= 2, lanes >= 2.
 HostTrees DisjointTrees(int32_t hosts, int32_t lanes);
 
-// Returns trees as DisjointTrees does, but each tree enters each group of hosts once, and all trees together
-// leave a group as often as there are lanes. Each level of groups makes the trees deeper by about a constant
-// factor. groups[k][h] is the group of host h on level k, the innermost level first. Groups are numbered from
-// 0 in the order of their first hosts. The groups of a level are parts of the groups of the next level. Cost:
-// about hosts × lanes² for each level. Requires: hosts >= 2, lanes >= 2.
+// Returns as many spanning trees as lanes, with lanes as in DisjointTrees. Each tree enters each group of
+// hosts once, and all trees together leave a group at most as often as there are lanes. Each level of groups
+// makes the trees deeper by about a constant factor. groups[k][h] is the group of host h on level k, the
+// innermost level first. Groups are numbered from 0 in the order of their first hosts. The groups of a level
+// are parts of the groups of the next level. Cost: about hosts × lanes² for each level. Requires: hosts >= 2,
+// lanes >= 2.
 HostTrees NestedTrees(int32_t hosts, std::span<const std::vector<int32_t>> groups, int32_t lanes);
 
 // Returns the same tree for every lane: the least deep tree in which a host sends to at most `fanout` hosts.

@@ -43,7 +43,7 @@ class CopyEncoding final : public StepEncoding {
 
  private:
   void NumberOrbits();
-  // Returns the least image of (chunk, edge) or (chunk, rank), as chunk × width + edge or rank.
+  // Returns the least image of (chunk, edge) or (chunk, rank), as the number chunk × width + (edge or rank).
   template <typename ThingOf>
   size_t FirstImage(size_t chunk, size_t width, ThingOf thing_of) const {
     size_t first = ~size_t{0};

@@ -1,6 +1,7 @@
-// Decides questions about sums that several ranks need. Owner trees are searched first (owner_trees.h): each
-// chunk is summed along a tree to one rank, its owner, and distributed along another tree. Then schedules of
-// any form are searched by sets of contributions (sums.h). Only the second search can refute a question.
+// Decides questions of Form::kSums (decider.h) by up to three searches. The first is for an allreduce of all
+// ranks by owner trees (owner_trees.h): each chunk is summed along a tree to one rank, its owner, and
+// distributed along another tree. The second and the third search by sets of contributions (sums.h): first
+// symmetric schedules, then all schedules. Only the third search can refute a question.
 #include <algorithm>
 
 #include "ir/analysis/bitwise_same.h"

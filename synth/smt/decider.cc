@@ -1,9 +1,9 @@
 // How a question (chunks, S steps, rounds) is decided:
 // 1. Arithmetic refutes the question if distance, links, cuts or prices forbid it.
-// 2. A witness answers the question if another engine's plan takes at most its steps and rounds.
+// 2. Another engine's plan answers the question if the plan takes at most the question's steps and rounds.
 // 3. Copies are put to the solver with ever more steps, from the distance up to S. A schedule of fewer steps
 //    is an answer too, and its question is smaller. A gather is decided as copies on the reversed machine.
-// 4. Sums that several ranks need are put to the solver by decide_sums.cc.
+// 4. Other sums (Form::kSums) are put to the solver by decide_sums.cc.
 #include "synth/smt/decider.h"
 
 #include <fmt/core.h>

@@ -1,4 +1,5 @@
-// 1. A depth-first search over switches finds all paths between GPUs. Parallel links count as one.
+// 1. A depth-first search through nodes that are not GPUs finds all paths between GPUs. Parallel links count
+//    as one.
 // 2. If the paths have too many nodes, only the best path of each pair of neighbours is taken.
 // 3. At most kMostPaths paths of a pair are kept, the shortest first. Each path becomes an edge.
 // 4. The parallel links of each hop become a capacity. If paths were left out, the chunks that a rank can
@@ -23,7 +24,7 @@ namespace {
 
 // The most paths of one pair of GPUs. Every path is an edge with variables of its own.
 constexpr size_t kMostPaths = 4;
-// The most nodes of all partial paths that the searches of all GPUs make: a fraction of a second. A node
+// The most nodes of all partial paths that the searches of all GPUs make, in a fraction of a second. A node
 // counts once for each path.
 constexpr int64_t kMostNodesSeen = 1'000'000;
 

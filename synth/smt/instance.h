@@ -36,15 +36,16 @@ struct Machine {
   int64_t bytes_per_s_of_one = 1;                    // bandwidth of a link that carries one chunk in a round
   int64_t alpha_ps = 0;                              // cost of a step: largest latency + overhead of an edge
   // True if every schedule of the machine is a schedule over `edges`. False if paths are too many or too long
-  // to list, or if a switch multicasts or reduces. A search over incomplete edges proves nothing.
+  // to list, or if a switch multicasts or reduces. A search over incomplete edges refutes nothing.
   bool complete = true;
   // True if a step of r rounds of copies can always be divided into two steps of r1 + r2 = r rounds. Holds if
-  // a path uses at most two capacities, one out of its tail and one into its head: a bipartite multigraph of
-  // degree r is the sum of two such graphs of degrees r1 and r2. May not hold for longer paths.
+  // every path uses at most two capacities, one out of its tail and one into its head: a bipartite multigraph
+  // of degree r is the sum of two such graphs of degrees r1 and r2. May not hold for longer paths; then
+  // false.
   bool splits = true;
 };
 // Makes the machine. A round is the time of one chunk over a link whose bandwidth is the greatest common
-// divisor of all bandwidths.
+// divisor of the bandwidths of all links on edges.
 Machine MakeMachine(const Topology& topology);
 // Makes the machine of `topology` with the link names of `named`, which has links with equal ids. For a
 // reversed topology, `named` is the original, whose names users know.

@@ -9,7 +9,7 @@
 //
 //   once up   every rank except the owner sends up once: sum of adds(e,s) + owns(r) = 1, e out of r
 //   gone      a sum has gone after the step that sends it: gone(r,s+1) -> gone(r,s) or owns(r) or some
-//             adds(e,s), and back
+//             adds(e,s). Back: gone(r,s) -> gone(r,s+1), and adds(e,s) -> gone(r,s+1)
 //   open      nothing is added to a sum that has gone, h being the head of e: adds(e,s) -> not gone(h,s+1),
 //             for an owner not gone(h,s)
 //   arrives   a rank that holds the whole sum held it before, received it, or owns it and it is whole:

@@ -12,7 +12,7 @@
 namespace xccl::smt {
 
 // Makes the question for `runs` runs of chunks; a run has one chunk for each image (step_encoding.h). All
-// ranks take part. A refusal proves nothing about other kinds of allreduce. All arguments must outlive it.
+// ranks take part. A refusal proves nothing about other schedules. All arguments must outlive the question.
 SolverQuestion OwnerTreesQuestion(const Machine& machine, const std::vector<Image>& images, int32_t runs,
                                   int32_t steps, int32_t rounds);
 

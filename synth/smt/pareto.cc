@@ -1,9 +1,9 @@
 // For each number of steps S, in ascending order:
 // 1. Compute a bound b on R/C from cuts and prices.
-// 2. List the questions (C, R) whose R/C is at least b and less than the best R/C of fewer steps.
+// 2. List questions (C, R) whose R/C is at least b and less than the best R/C of fewer steps (Ratios).
 // 3. Ask the questions in order of R/C. The first schedule is the point of the front for S.
-// 4. If the schedule's R/C equals b, the bound is the proof. Otherwise the refuted questions are the proof,
-//    up to the number of chunks that were tried.
+// 4. If the schedule's R/C equals b, the bound is the proof. Otherwise, if all questions before it were
+//    refuted, they are the proof, up to a number of chunks (ChunksBelow).
 #include "synth/smt/pareto.h"
 
 #include <fmt/core.h>
@@ -18,7 +18,8 @@
 namespace xccl::smt {
 namespace {
 
-// The most chunks per part if --chunks is not given. 12 has divisors that halve, third and quarter a round.
+// The most chunks per part of copies if --chunks is not given. 12 chunks divide into halves, thirds and
+// quarters. Also the most rounds above the bound that are tried.
 constexpr int32_t kMostChunks = 12;
 constexpr int32_t kFurtherSteps = 8;    // steps beyond the distance if --steps is not given
 constexpr int64_t kWork = 600'000'000;  // limit of one front in Z3's units: a few minutes
@@ -77,8 +78,9 @@ class FrontSearch {
     int32_t chunks;
     int64_t rounds;
   };
-  // Returns all (C, R) with bound <= R/C < best, multiples included, sorted by R/C. Of equal ratios, chunks
-  // that the group can translate come first, then fewer chunks.
+  // Returns (C, R) with bound <= R/C < best, multiples included, sorted by R/C: for each C up to most_chunks_
+  // the R up to MostRounds(). Among equal ratios, chunks that the group can translate come first, then fewer
+  // chunks.
   std::vector<Ratio> Ratios(const RoundsBound& bound, const RoundsBound& best, int32_t steps) const {
     std::vector<Ratio> ratios;
     // Adds the bound itself if its fraction needs more chunks than are tried otherwise.
@@ -102,8 +104,8 @@ class FrontSearch {
     return ratios;
   }
 
-  // Returns the most rounds that are tried with `chunks` chunks per part. Beyond a few chunks only the bound
-  // itself is tried, so that the search soon goes on to the next ratio.
+  // Returns the most rounds that are tried with `chunks` chunks per part. Beyond kMostChunks chunks only a
+  // ratio equal to the bound is tried, so that the search soon goes on to the next ratio.
   static int64_t MostRounds(const RoundsBound& bound, int32_t chunks) {
     const int64_t least = std::max<int64_t>(1, bound.Rounds(chunks));
     if (chunks <= kMostChunks) return least + kMostChunks;
@@ -175,7 +177,7 @@ StatusOr<Front> FindFront(const SynthesisRequest& request, std::span<const Engin
   SynthesisRequest asked = request;
   if (asked.limits.work_units == 0) asked.limits.work_units = kWork;
   asked.limits.deadline =
-      request.limits.deadline.Leaving(0, 0);  // no other work follows, after Ctrl-C either
+      request.limits.deadline.Leaving(0, 0);  // no other work follows, not even after Ctrl-C
   XCCL_ASSIGN_OR_RETURN(const std::unique_ptr<Decider> decider, Decider::Create(asked, engines));
   if (decider->form() == Form::kNothing) {
     Front front;

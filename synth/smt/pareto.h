@@ -1,6 +1,6 @@
 // Finds the front between fewest steps and fewest rounds per chunk. R/C is the number of rounds ÷ the number
-// of chunks per part. For every number of steps, the front has a schedule with the least R/C, and a proof
-// that no schedule has less.
+// of chunks per part. For every number of steps that lowers R/C, the front has the schedule with the least
+// R/C that was found, and mostly a proof that no schedule has less.
 #pragma once
 
 #include <cstdint>
@@ -32,13 +32,13 @@ struct Front {
   ProvedBy least_by = ProvedBy::kNothing;
   // In order of steps. Each point takes fewer rounds per chunk than the point before it.
   std::vector<FrontPoint> points;
-  bool complete = false;  // every point is proved, and the last point reaches least_rounds
+  bool complete = false;  // every number of steps is decided, and the last point reaches least_rounds
   std::string stopped;    // why the front is not complete: the limit that ended the search, "--steps=6"
 };
 
-// Finds the front. Plans of `engines` are tried before the solver. limits.chunks is the largest number of
-// chunks per part to try, and limits.steps the largest number of steps. Errors: as for Engine::Synthesize;
-// kLimit if no point was found.
+// Finds the front. Plans of the witnesses among `engines` are tried before the solver. limits.chunks is the
+// largest number of chunks per part to try, and limits.steps the largest number of steps. Errors: as for
+// Engine::Synthesize; kLimit if work or time ran out before a point was found.
 StatusOr<Front> FindFront(const SynthesisRequest& request, std::span<const Engine> engines);
 
 }  // namespace xccl::smt

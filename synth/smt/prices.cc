@@ -1,9 +1,9 @@
-// Solves the dual program of prices.h, which defines patterns, by cutting planes (Kelley 1960), smoothed
-// (Wentges 1997). Variables: a price for each orbit of capacities in each step, and the cost of the cheapest
-// pattern for each orbit of chunks. Each round of the method:
+// Solves the dual program of prices.h by cutting planes (Kelley 1960), smoothed (Wentges 1997). Variables: a
+// price for each orbit of capacities in each step, and the cost of the cheapest pattern for each orbit of
+// chunks. Each round of the method:
 // 1. Make the prices whole numbers, so that the bound is exact. At a vertex of the program, prices mostly
 //    have a small common denominator.
-// 2. Search a cheap pattern for each orbit of chunks. The costs of the cheapest patterns prove a bound.
+// 2. Search for a cheap pattern for each orbit of chunks. The costs of the cheapest patterns prove a bound.
 // 3. Add a row for every new pattern, and solve the program. Its value is at least the bound of any prices.
 // 4. End if bound and value meet. Otherwise choose the next prices: the program's own, or prices half way
 //    between these and the best prices so far.
@@ -22,12 +22,12 @@
 namespace xccl::smt {
 namespace {
 
-// The most operations of all tree searches together. Also the most iterations of one linear program.
+// The most operations of the tree searches of one round. Also the most iterations of one linear program.
 constexpr int32_t kMostOperations = 20'000'000;
 // The most rounds of the cutting planes. The bound so far holds whenever they end.
 constexpr int32_t kMostRounds = 400;
-// Relative error of the linear program's values. It can tell two fractions apart if their denominators are
-// below 1 ÷ sqrt(kTolerance).
+// Relative error of the linear program's values. The values of two fractions can be told apart if their
+// denominators are below 1 ÷ sqrt(kTolerance).
 constexpr double kTolerance = 1e-7;
 
 class PriceProgram {
@@ -76,9 +76,9 @@ class PriceProgram {
       if (options_.stopped && options_.stopped()) break;
       const std::span<const double> values = program.Values();
       for (size_t k = 0; k < orbits_.size(); ++k) asked[k] = values[num_prices_ + k];
-      // The next prices lie half way between the best prices and the program's own. The program's own are
-      // tried if the last prices brought no pattern, in every third round, and in the last half of all
-      // rounds.
+      // The next prices mostly lie half way between the best prices and the program's own. The program's own
+      // are tried if the last prices brought no new pattern, in every third round, and in the last half of
+      // all rounds.
       const bool corner = !added || round % 3 == 2 || round > kMostRounds / 2;
       for (size_t i = 0; i < num_prices_; ++i)
         center[i] = std::max(0.0, corner ? values[i] : 0.5 * (values[i] + best[i]));
@@ -157,7 +157,8 @@ class PriceProgram {
     return most;
   }
 
-  // Returns the bound that the prices prove. Adds a row for each new pattern that is cheaper than `asked`.
+  // Returns the bound that the prices prove. Asks for patterns that are cheaper than `asked`. For each
+  // pattern that is new, adds a row and sets `added`.
   Tried Try(const WholePrices& whole, const std::vector<double>& asked, LinearProgram& program, bool& added) {
     const EdgePrices of_edge = OfEdges(whole.price);
     Tried tried;

@@ -8,8 +8,8 @@
 // pattern) ÷ M for any prices.
 //
 // The best prices are the dual of the linear program that distributes the chunks over patterns. That program
-// is solved by adding patterns (Gilmore and Gomory 1961). Chunks compete only for capacities, so enough
-// chunks reach the bound.
+// is solved by adding patterns (Gilmore and Gomory 1961). Chunks compete only for capacities, so schedules of
+// enough chunks reach the best bound.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace xccl::smt {
 
 using Pattern = std::vector<Send>;  // the sends of one chunk
 
-// A lower bound on the rounds for one chunk of every class: numerator ÷ denominator; zero: nothing is known.
+// A lower bound on the rounds for one chunk per part: numerator ÷ denominator; zero: nothing is known.
 struct RoundsBound {
   int64_t numerator = 0, denominator = 1;
   bool operator==(const RoundsBound&) const = default;
@@ -43,10 +43,10 @@ struct Priced {
   Pattern pattern;       // cheapest pattern found; empty: no pattern below the limit was found
   int64_t cost = 0;      // price of the pattern
   bool proved = false;   // no pattern costs less; if `pattern` is empty, less than the limit
-  bool stopped = false;  // work or time ran out: nothing is known
+  bool stopped = false;  // work or time ran out, or the search failed: nothing is known
 };
-// Searches a pattern of the orbit's representative that costs less than `below`. The pattern found is not
-// always the cheapest.
+// Searches for a pattern of the orbit's representative that costs less than `below`. The pattern found is not
+// always the cheapest. A search may ignore `below` and return the cheapest pattern.
 using PatternSearch = std::function<Priced(size_t orbit, const EdgePrices& prices, int64_t below)>;
 
 struct PriceOptions {
@@ -54,18 +54,19 @@ struct PriceOptions {
   // A capacity has one price for all steps. The bound then holds for any number of steps up to `steps`, but
   // is weaker if there are few steps.
   bool untimed = false;
-  int64_t scale = int64_t{1} << 20;  // prices that are not small fractions are rounded to 1/scale
-  RoundsBound target = {};           // bound proved by other means; ends the search if reached
+  int64_t scale = int64_t{1} << 20;  // prices without a small common denominator: multiples of 1/scale
+  RoundsBound target = {};           // bound proved by other means; returned if prices cannot prove more
   std::function<bool()> stopped = {};
 };
 
 struct PriceResult {
-  RoundsBound bound;        // what the prices prove
+  RoundsBound bound;        // what the prices prove, or the target
   bool infeasible = false;  // it is proved that some chunk has no pattern
 };
 
-// Finds the best bound. `images` is a group that keeps the chunks' classes. The result is deterministic if
-// `stopped` is. Cost: rounds of the program (tens to some hundreds) × orbits × one search.
+// Finds the best bound, or a lower one if a limit ends the search. `images` is a group that maps classes of
+// chunks to each other. The result is deterministic if `search` and `stopped` are. Cost: rounds of the method
+// (tens to some hundreds) × orbits × one search.
 PriceResult SolvePrices(const Machine& machine, const std::vector<Image>& images,
                         const std::vector<ChunkOrbit>& orbits, const PatternSearch& search,
                         const PriceOptions& options);

@@ -14,8 +14,8 @@
 
 namespace xccl::smt {
 
-// Makes a schedule of `sends`, which are in order of steps. Of parallel links, each send takes the link with
-// the least load ÷ bandwidth in the step. The schedule is not normalized.
+// Makes a schedule of `sends`, which are in order of steps. Among parallel links, each send takes the link
+// with the least chunks ÷ bandwidth in the step, its own chunk included. The schedule is not normalized.
 Schedule ScheduleOf(const Topology& topology, const Machine& machine, int32_t chunks,
                     const std::vector<Send>& sends);
 // Makes a schedule of copies, without sends that no rank needs.
@@ -35,8 +35,9 @@ struct Witness {
   StepsAndRounds took;
 };
 // Returns the plans of the witness engines among `engines`, in their order, with `chunks` chunks per part.
-// Passes the request's limit of steps on. Leaves out plans that give ranks different roundings of a sum,
-// unless the request allows them.
+// Each engine gets the request's limit of steps, a small limit of work, and no deadline. Leaves out plans
+// with another number of chunks, and plans that give ranks different roundings of a sum, unless the request
+// allows them.
 std::vector<Witness> FindWitnesses(const SynthesisRequest& request, const Machine& machine, int32_t chunks,
                                    std::span<const Engine> engines);
 

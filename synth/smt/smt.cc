@@ -1,8 +1,8 @@
 // 1. List the questions (chunks, steps, rounds) that the request's limits allow and arithmetic does not
 //    refute.
-// 2. Ask them in order of promised time: steps × alpha + rounds × the time of a round. So the first answer is
-//    best.
-// 3. If no question is answered, return the fastest plan of another engine.
+// 2. Ask them in order of promised time: steps × alpha + rounds × the time of a round. The first schedule is
+//    best if all questions before it were refuted.
+// 3. If a question stays undecided, return the fastest plan: the schedule, if any, or another engine's plan.
 // 4. If no engine has a plan, ask the widest question with all work that is left: fewest chunks, most steps.
 // The request is refuted only if a question that covers all its schedules is refuted.
 #include "synth/smt/smt.h"
@@ -28,13 +28,14 @@ using smt::Refusal;
 using smt::Verdict;
 
 constexpr const char* kName = "smt";
-// Other engines' plans are made last. They get this fraction of the time left, at most kMostLeftSeconds.
+// After the search, other engines may make plans. They get this fraction of the time, at most
+// kMostLeftSeconds.
 constexpr double kLeftForOthers = 0.2, kMostLeftSeconds = 5;
 constexpr int32_t kMostLimit = 1000;  // for --chunks, --steps and --rounds: far beyond what Z3 decides
 // Steps beyond the distance, and rounds beyond the bound, that are asked for if the request sets no limit.
 constexpr int32_t kFurther = 4;
-// The most questions about sums in one request. Each uses at most 1/kShare of the work that is left, so about
-// half of the work remains for the widest question.
+// The most questions about sums in one request. With one search each, which uses at most 1/kShare of the work
+// that is left, about half of the work remains for the widest question.
 constexpr size_t kMostAsked = 12;
 
 struct Asked {
@@ -200,8 +201,8 @@ class RequestSearch {
     return asked;
   }
 
-  // Returns `most`, plus LeastSteps() for sums. A gather followed by a spread takes twice the steps and
-  // rounds of the farthest need.
+  // Returns `most`, plus LeastSteps() for sums. A gather followed by a spread may take twice the steps
+  // and rounds of the farthest need.
   int32_t Further(int32_t most) const {
     return most + (decider_.form() == Form::kSums ? decider_.LeastSteps() : 0);
   }
@@ -267,8 +268,8 @@ class RequestSearch {
     return best;
   }
 
-  // Returns the error for a question that the solver refuted. Spends the rest of the work on a hint: asks
-  // with more rounds, then with more steps, until looser limits are feasible.
+  // Returns the error for a question that was refuted. Spends the rest of the work on a hint: asks with more
+  // rounds, with more steps, and with both, up to kFurther more, until a question is feasible.
   Status NothingFits(const Question& question) {
     const std::string conflict = decider_.Conflict(question);
     std::string hint;

@@ -1,6 +1,6 @@
 // The smt engine: searches k-synchronous schedules with the solver Z3, after SCCL (Cai et al., 2021). A
 // schedule has S steps, R rounds in all, and C chunks per part. In a step of r rounds a link carries at most
-// r × its bandwidth ÷ (greatest common divisor of all bandwidths) chunks. Decides small machines;
+// r × its bandwidth ÷ (greatest common divisor of all bandwidths) chunks. Serves small machines; see
 // docs/engines/smt.md.
 #pragma once
 

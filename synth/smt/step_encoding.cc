@@ -1,7 +1,7 @@
 // 1. An encoding adds its constraints to a Z3 solver for finite domains. A load constraint has the negated
 //    longer(s,k) on its left side, so that one weighted sum has a constant bound.
-// 2. A constraint with a name gets a guard, a variable that implies the constraint. Every question assumes
-//    all guards. A budget gets a guard that only its own question assumes.
+// 2. A constraint that a Core may name gets a guard, a variable that implies the constraint. Every question
+//    assumes all guards. A budget gets a guard that only its own question assumes.
 // 3. Ask() runs Z3 within the limits of work and time. Another thread interrupts Z3 at the deadline.
 // 4. A feasible question gives the sends. An infeasible question gives the Core: the guards in Z3's own core.
 #include "synth/smt/step_encoding.h"
@@ -77,7 +77,7 @@ int64_t Spent(const z3::solver& solver) {
   return work;
 }
 
-// Converts an exception of Z3 or of its caller to a Status: kSystem without memory or threads, else kBug.
+// Converts an exception of Z3 or of its caller to a Status: kSystem if memory or threads ran out, else kBug.
 Status FailureOf(const std::exception& error) {
   if (dynamic_cast<const z3::exception*>(&error) == nullptr) return StatusOf(error);
   if (last_failure == Z3_MEMOUT_FAIL) return SystemError("smt: the solver is out of memory");
@@ -176,7 +176,8 @@ z3::expr StepEncoding::Within(const Budget& budget) {
   return guard;
 }
 
-// If Z3 gives up, the whole limit counts as used, because Z3 may report less work than its limit.
+// If Z3 gives up without a deadline, the whole limit counts as used, because Z3 may report less work than its
+// limit.
 Answer StepEncoding::Ask(const SolveLimits& limits, const std::optional<Budget>& budget) {
   if (budget && budget->most < 0) return {.verdict = Verdict::kInfeasible, .sends = {}, .work = 1};
   z3::expr_vector assumed = None();

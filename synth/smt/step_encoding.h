@@ -5,8 +5,8 @@
 //
 //   longer(s, k)   step s has more than k rounds, k >= 1
 //
-// Families of constraints, with their names in a Core. sent(e,s) stands for every chunk that edge e may carry
-// in step s:
+// Families of constraints. "rounds" and "load of LINK" are also names in a Core. sent(e,s) stands for every
+// chunk that edge e may carry in step s:
 //
 //   longer order   a step of more than k+1 rounds has more than k rounds: longer(s,k+1) -> longer(s,k)
 //   rounds         R - S rounds are left after one round per step: sum over s and k of longer(s,k) <= R - S
@@ -102,8 +102,8 @@ class ReductionsInRuns : public StepEncoding {
   struct Run {
     Table adds, copies;  // [step][edge]
   };
-  // Makes a table of variables. With `unmade`, each variable is made on its first use; Z3 then has the
-  // variables in order of use.
+  // Makes a table of variables. With `unmade`, the entries are empty, and the caller makes each variable on
+  // its first use. Z3 then has the variables in order of use.
   Table NewTable(int32_t steps, size_t width, bool unmade = false);
   Run NewRun(bool unmade = false);
   const std::vector<Image>& images() const { return images_; }

@@ -9,7 +9,7 @@
 namespace xccl::smt {
 namespace {
 
-// Prices are rounded to multiples of 1/600. Z3 adds them up as whole numbers, and large numbers slow it down.
+// Prices become whole numbers by a factor of at most 600. Z3 adds them up, and large numbers slow it down.
 // All numbers up to 6 divide 600.
 constexpr int64_t kScale = 600;
 
@@ -44,8 +44,8 @@ class SumPatterns {
       for (int64_t price : of_step) all += price;
     asked = std::min(asked, all + 1);
     for (;;) {
-      // The first question gets all work that is left. Each further question asks for a pattern at least 1/16
-      // cheaper, and gets little work.
+      // While no pattern is known, the question gets all work that is left. Each further question asks for a
+      // pattern at least 1/16 cheaper, and gets little work.
       const bool first = best.pattern.empty();
       const int64_t most = first ? asked - 1 : best.cost - 1 - best.cost / 16;
       const SolveLimits limits{first ? limits_.work - work_ : kShortWork, limits_.deadline};

@@ -12,7 +12,8 @@
 //   replaced  a copy removes the receiver's old data: copies(e,s) and not has(t,q,s) -> not has(h,q,s+1)
 //   once      no contribution is added twice: adds(e,s) and has(t,q,s) -> not has(h,q,s), and of two adds in
 //             a step only one has q
-//   alone     a copy is the only send to its rank in its step: copies(e,s) -> not sent(f,s), f into h
+//   holds     a sender, and a receiver that adds, hold some contribution
+//   alone     a copy is the only send to its rank in its step: copies(e,s) -> not sent(f,s), f ≠ e into h
 //   needs     at the end ranks hold exactly what they need: has(r,q,S) = after(r,q)
 //   waste     no send is useless: see EncodeWaste()
 #include "synth/smt/sums.h"

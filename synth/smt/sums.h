@@ -25,11 +25,12 @@ struct SumProblem {
 // Returns the problem of a collective; nullopt if a chunk has more than 64 contributions.
 std::optional<SumProblem> SumsOf(const Collective& collective, int32_t ranks);
 
-// Returns the number of variables of the question. Callers refuse questions that are too large.
+// Returns the size of the question without symmetry: its variables, and the pairs of an edge and a
+// contribution in each step. Callers refuse questions that are too large.
 int64_t SumSize(const Machine& machine, const SumProblem& problem, int32_t steps);
 
-// Makes the question. All arguments must outlive it. If `rounds` is absent, the problem must have one chunk,
-// and links carry any number of sends. `images` is one of two:
+// Makes the question. All arguments must outlive the question. If `rounds` is absent, the problem must have
+// one chunk, and links carry any number of sends. `images` is one of two:
 // - the identity alone, for a question about all schedules;
 // - a group of symmetries, if contribution q is that of rank q and all chunks are alike. Chunks then come in
 //   runs: one chunk for each element of the group, each the image of the first. A refusal proves nothing.

@@ -19,8 +19,8 @@ class TreeSearch {
 
   TreeSearch(const Machine& machine, int32_t steps) : machine_(machine), steps_(steps) {}
 
-  // Returns the cost of the cheapest tree; kInfinite if there is no tree. The argument is price[step][edge].
-  // Requires: at most 20 needers, and no needer is a holder.
+  // Returns the cost of the cheapest tree; kInfinite if there is no tree. `price` is by step and edge.
+  // Requires: at least one holder, at most 20 needers, and no needer is a holder.
   Cost Search(const EdgePrices& price, const std::vector<int32_t>& holders,
               const std::vector<int32_t>& needers) {
     price_ = &price;
@@ -40,7 +40,8 @@ class TreeSearch {
     return Joined(start_).back()[all_];
   }
 
-  // Returns one of the cheapest trees. Requires that the last Search() found a tree.
+  // Returns one of the cheapest trees. Requires that the last Search() found a tree and that its prices still
+  // exist.
   Pattern Tree() const {
     Pattern sends;
     Unfold(start_, all_, sends);
@@ -68,9 +69,9 @@ class TreeSearch {
     }
     return branches;
   }
-  // Returns one table for each number of branches: the least cost to serve every set of needers by the first
-  // branch, by the first two branches, and so on. Each branch serves a part of the set: into[T] =
-  // min(into[T], into[T without P] + price + from[P]) for all parts P of T.
+  // Returns a list of tables. Table i gives, for each set of needers, the least cost to serve the set by the
+  // first i + 1 branches. Each branch serves a part of the set: into[T] = min(into[T], into[T without P] +
+  // price + from[P]) for all parts P of T.
   std::vector<std::vector<Cost>> Joined(const std::vector<Branch>& branches) const {
     std::vector<std::vector<Cost>> stages = {From(branches[0])};
     for (size_t i = 1; i < branches.size(); ++i) {
