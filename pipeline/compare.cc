@@ -2,8 +2,8 @@
 // 2. For every size, compute the bound once.
 // 3. Let every engine make a plan for this size, because an engine may choose other chunks at another size.
 //    An engine without a plan is recorded in `skipped` with the reason.
-// 4. Time the other plans at this size, and add the measured times of this size.
-// 5. Say how auto's plan differs from its engine's own plan, and why auto kept it.
+// 4. Say how auto's plan differs from its engine's own plan, and why auto kept it.
+// 5. Time the other plans at this size, and add the measured times of this size.
 // 6. Sort the rows of this size by time and pass them to `on_size`.
 #include "pipeline/compare.h"
 
@@ -55,8 +55,8 @@ void Skip(std::string_view name, const Status& why, Skipped& skipped) {
 
 namespace {
 
-// Returns the time of the engine's plan. If the options have a machine, the time is that of the plan's
-// program on this machine; otherwise it is that of the schedule on ideal links.
+// Returns the time of the engine's plan. If the options have a machine model, the time is that of the plan's
+// program on this model; otherwise it is that of the schedule on ideal links.
 StatusOr<PlanTime> EngineTime(const std::string& name, const Topology& topology, const Collective& collective,
                               PlanOptions options, Skipped& skipped) {
   options.engine = name;
@@ -117,14 +117,15 @@ void AddMeasured(std::span<const MeasuredTimes> measured, const Collective& coll
   }
 }
 
-// Returns a number of messages in at most seven letters: "28", "1.05M".
+// Returns a number of messages in a few characters: "28", "1.05M".
 std::string MessagesText(int64_t messages) {
   return messages < 100'000 ? fmt::format("{}", messages)
                             : fmt::format("{:.3g}M", static_cast<double>(messages) / 1e6);
 }
 
-// Returns how a plan that auto kept differs from `own`, the row of the engine that made it; null if this
-// engine has no row. `is_asked`: whether the engine is compared.
+// Returns how a plan that auto kept differs from `own`, the row of the engine that made it. `own` is null if
+// this engine has no row. The text is then "varied" if the engine is compared (`is_asked`), otherwise the
+// number of messages.
 std::string VariationOf(const PlanTime& kept, const PlanTime* own, bool is_asked) {
   if (kept.made_by == kNoEngine) return "";
   if (own == nullptr) return is_asked ? "varied" : MessagesText(*kept.messages) + " messages";
@@ -132,8 +133,8 @@ std::string VariationOf(const PlanTime& kept, const PlanTime* own, bool is_asked
   return kept.time_ps == own->time_ps && kept.messages == own->messages ? "" : "reordered";
 }
 
-// Sets the variation and the note of plans that an engine chose among those of other engines. The rows are
-// those of `engines`.
+// Sets the variation and the note of plans that an engine chose among those of other engines. Clears the
+// notes of all other rows. The rows are those of `engines`.
 void SayWhyChosen(const std::vector<std::string>& engines, const std::string& what,
                   std::vector<PlanTime>& times) {
   std::vector<Contender> others;

@@ -40,16 +40,16 @@ struct FailureComparison {
   std::string title;
   Compared on;
   std::vector<std::string> failed;    // the failed cables of each draw: "0<->1, 2<->3"
-  std::vector<FailureTimes> times;    // by size, then by mean time
+  std::vector<FailureTimes> times;    // by size, then by draws without a plan, then by mean time
   std::vector<FailureBounds> bounds;  // by size
   std::vector<std::string> skipped;   // "ring: reason"; every line is different
-  std::string fewer = {};             // says that fewer draws exist than were asked for; empty otherwise
+  std::string fewer = {};             // says that fewer draws were found than were asked for; empty otherwise
 };
 
-// Compares the engines and `replan` on failures.draws damaged machines, or on all that leave the members
-// within reach if there are fewer (FailCablesOften, with the request's seed). `replan` starts from auto's
-// plan for the machine without failures. Errors: those of Compare, and kInvalidInput if the machine has too
-// few cables.
+// Compares the engines and `replan` on failures.draws damaged machines, or on fewer if no more are found that
+// leave the members within reach (FailCablesOften, with the request's seed). All times are those of schedules
+// on ideal links. `replan` starts from auto's plan for the machine without failures. Errors: those of
+// Compare; kInvalidInput if the machine has too few cables; kLimit if every draw cuts members off.
 StatusOr<FailureComparison> CompareFailures(const Topology& topology, const Collective& collective,
                                             const std::vector<std::string>& engines,
                                             const std::vector<int64_t>& sizes, const PlanOptions& options,

@@ -17,7 +17,7 @@ namespace {
 // The calls of one size, after the collective has rounded it.
 struct OfSize {
   int64_t calls = 0, timed = 0;
-  double us = 0;  // the sum of the timed calls
+  double us = 0;  // total time of the timed calls
 };
 
 std::map<int64_t, OfSize> CallsOf(const JobCalls& job, const Collective& collective) {

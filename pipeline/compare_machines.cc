@@ -23,7 +23,7 @@ std::vector<std::string> WithAuto(std::vector<std::string> engines) {
   return engines;
 }
 
-// Returns the names of the machines whose GPUs have no machine model, each with its reason.
+// Returns the names of the machines whose GPUs have no machine model, each with its GPUs' architecture.
 std::vector<std::string> WithoutModel(std::span<const ComparedMachine> machines, const PlanOptions& options) {
   std::vector<std::string> names;
   for (const ComparedMachine& machine : machines) {
@@ -52,7 +52,7 @@ StatusOr<Comparison> CompareMachines(std::span<const ComparedMachine> machines,
   PlanOptions options = asked;
   const std::vector<std::string> without = WithoutModel(machines, options);
   if (!without.empty() && asked.machine_of_topology) {
-    options.machine_of_topology = false;  // programs take longer than ideal links
+    options.machine_of_topology = false;  // otherwise only some rows would be on ideal links
     all.notes = {fmt::format("all times are on ideal links: no machine model for {}; hint: {}",
                              Join(without, ", "), kModelForAll)};
   }

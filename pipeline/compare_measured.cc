@@ -1,5 +1,5 @@
 // Converts runs of nccl-tests to measured times: checks that the run and the comparison have the same
-// collective, then takes the run's times at the sizes of the comparison.
+// collective, ranks and root, then takes the run's times at the sizes of the comparison.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -28,7 +28,8 @@ Status CheckSame(const NcclTestsRun& run, const std::string& file, const Collect
   const auto text = [](const std::optional<int64_t>& rank) {
     return rank ? fmt::format("root {}", *rank) : std::string("no root");
   };
-  // Old tables have no root column, so only formats that can name a root are checked.
+  // The root is not checked where the file cannot tell it: in some formats, and in old tables, which have no
+  // root column and name no program.
   if (run.names_root && run.root != root && (run.root || run.lists_variables || !run.program.empty()))
     return InvalidInput(fmt::format("{}: {}; expected {}, as is compared", file, text(run.root), text(root)));
   return OkStatus();

@@ -44,9 +44,10 @@ std::string ReasonOfLoss(const Topology& topology, const PlanOptions& options, c
   return "threadblocks wait for messages in the order of their instructions";
 }
 
-// Returns a text that compares two rates: the most that the program's threadblocks reach, and what the GPU's
-// links to GPUs reach (NVLink, xGMI). By Little's law, a threadblock's rate is its bytes in flight ÷ the time
-// of a round trip. The model gives the rate of one threadblock, which has kBlockBytesInFlight in flight.
+// Returns a text that compares two rates: the most that the threadblocks of one rank reach, and what the
+// GPU's links to GPUs reach (NVLink, xGMI). By Little's law, a threadblock's rate is its bytes in flight
+// (kBlockBytesInFlight) ÷ the time of a round trip. The model gives the rate of one threadblock. Empty if the
+// model lacks one of the two rates.
 std::string InFlight(const MachineModel& machine, const Program& program, const ProgramStats& stats) {
   const int64_t rate = machine.CostOf(program.protocol).block_bytes_per_s;
   if (rate == 0 || machine.nvlink_bytes_per_s == 0) return "";
@@ -59,7 +60,7 @@ std::string InFlight(const MachineModel& machine, const Program& program, const 
                      FormatBandwidthShort(links));
 }
 
-// Returns the fastest schedule that another engine made; absent if no other engine made one.
+// Returns the fastest simulated schedule of an engine other than found.front()'s; absent if there is none.
 std::optional<RunnerUp> FastestOfOthers(const std::vector<Synthesis>& found) {
   std::optional<RunnerUp> fastest;
   for (const Synthesis& made : found) {

@@ -15,7 +15,7 @@ namespace xccl {
 
 // The kernels to compile ahead of time: one cubin for each combination of architecture, type and operation.
 struct AheadOfTime {
-  std::vector<int32_t> archs;   // empty: nothing
+  std::vector<int32_t> archs;   // empty: compile nothing
   std::vector<DataType> types;  // empty: int32 for a plan for integers, otherwise float
   std::vector<ReduceOp> ops;    // for plans that reduce; empty: sum
   std::string nvcc;             // path of the compiler; may be empty if archs is empty
@@ -28,7 +28,8 @@ StatusOr<std::vector<PlanCubin>> WriteKernel(const std::string& source, const st
                                              TypeClass types, bool reduces, const AheadOfTime& ahead);
 
 // Writes a kernel for every plan of the book that can be emitted: x.cu and its cubins for x.plan.json. Lists
-// the kernels in the book's index. Returns one line for each other plan; the interpreter kernel runs it.
+// the kernels in the book's index. Returns one line for each plan that cannot be emitted; the interpreter
+// kernel runs it. Errors: kInvalidInput for a plan without a program; those of reading and of WriteKernel.
 StatusOr<std::vector<std::string>> WriteBookKernels(PlanBook book, const EmitOptions& emit,
                                                     const AheadOfTime& ahead);
 

@@ -43,7 +43,7 @@ std::string NameOf(const LinkClass& links) {
                      FormatBandwidthShort(static_cast<double>(std::get<2>(links))));
 }
 
-// Returns the class of links that takes most of the path by pieces of this kind; absent if there are none.
+// Returns the class of links whose pieces of this kind take most of the path; absent if there are none.
 std::optional<LinkClass> MostOf(const Topology& topology, const CriticalPath& path, PathKind kind) {
   std::map<LinkClass, int64_t> sums;
   for (const PathPiece& piece : path.pieces)
@@ -59,7 +59,7 @@ StatusOr<Topology> WithLinks(const Topology& topology, const std::function<void(
 }
 
 // Adds a NIC to every host that has NICs. The new NIC has the same links as the host's first NIC. Returns
-// nullopt if no host has a NIC.
+// nullopt if no host has a NIC, or if the result is not a valid topology.
 std::optional<Topology> WithOneMoreNic(const Topology& topology) {
   TopologySpec spec = topology.spec();
   std::map<HostId, NodeId> first;
@@ -123,7 +123,7 @@ class Explainer {
     timing.machine = options_.machine ? &*options_.machine : nullptr;
     StatusOr<ProgramTrace> program =
         TraceProgram(plan.program->program, plan.program->collective, topology_, timing, {.most_slices = 0});
-    if (!program.ok()) return;  // too long to trace: keep the schedule's path
+    if (!program.ok()) return;  // it cannot be traced: keep the schedule's path
     made_.path = std::move(program->critical_path);
     made_.time_ps = program->simulation.time_ps;
     made_.of_program = true;

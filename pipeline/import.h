@@ -24,7 +24,8 @@ struct ImportedPlan {
 // the model. Without `machine`, the plan is for a full mesh of its ranks. If the machine has no switch for a
 // multicast or an in-switch reduction of the file, the plan does the same rank by rank. Errors: those of
 // ReadForeign (interchange/import.h), PlaceOnMachine (interchange/place.h), ReadPrintedSends
-// (interchange/traces/printed_sends.h) and ImportSends (pipeline/import_sends.h).
+// (interchange/traces/printed_sends.h) and ImportSends (pipeline/import_sends.h); kLimit if sends get no
+// program.
 StatusOr<ImportedPlan> ImportPlan(const std::string& path, ImportOptions options,
                                   const std::optional<Topology>& machine, const PlanOptions& lowering);
 

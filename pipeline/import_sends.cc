@@ -1,6 +1,7 @@
 // A printed send names a source, a destination and a chunk, but no step.
-// 1. Find the sends that each send waits for. One is the send that brings the chunk to the source. If the
-//    file lists the sends of a link in order, the other is the send before it on the same link.
+// 1. Find the sends that each send waits for. One is the send that brings the chunk to the source, unless the
+//    chunk begins there. If the file lists the sends of a link in order, the other is the send before it on
+//    the same link.
 // 2. Give each send the step after the latest step of the sends that it waits for. The first step is 0.
 // 3. Copy the sends in the order of their steps to an allgather's schedule, on the machine's links.
 // 4. For a reduce_scatter, do step 3 on the machine with all links reversed, and reverse the schedule. An

@@ -16,7 +16,7 @@ namespace xccl {
 namespace {
 
 using Key = std::tuple<CollectiveKind, int32_t, std::optional<Rank>, int64_t>;
-// A log, and the caller's rank in the job, else in the communicator, else -1 - the communicator's index.
+// A log, and the caller: its rank in the job, else in the communicator, else -1 minus that one's index.
 using Caller = std::tuple<size_t, int64_t>;
 
 struct Sum {
@@ -49,7 +49,7 @@ std::map<Key, Sum> SumsOf(const JobLogs& logs) {
   return sums;
 }
 
-// Returns groups of `ranks` ranks that are `stride` apart.
+// Divides `job` ranks into groups of `ranks` ranks. Successive ranks of a group are `stride` apart.
 std::vector<std::vector<Rank>> StridedGroups(int32_t job, int32_t ranks, int32_t stride) {
   std::vector<std::vector<Rank>> groups;
   for (int32_t begin = 0; begin < job; begin += ranks * stride)

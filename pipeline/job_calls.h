@@ -28,9 +28,10 @@ struct JobCall {
 // The groups of ranks whose communicators have the same number of ranks.
 struct JobGroups {
   int32_t ranks = 0;
-  // For each group its ranks of the job, sorted. The busiest group comes first; there is at least one.
+  // For each group its ranks of the job, sorted; at least one group. If logs name the ranks, the busiest
+  // group comes first.
   std::vector<std::vector<Rank>> members;
-  bool known = true;  // false: no log names the ranks; the job's first ranks are taken
+  bool known = true;  // false: the ranks are not known; the job's first ranks are taken
   std::vector<std::string> warnings = {};
 };
 
@@ -41,9 +42,9 @@ struct JobCalls {
   std::vector<std::string> warnings;  // of reading, and of calls that are left out
 };
 
-// Adds up the logs. If no log names the ranks of a group, their numbers in the job and in the communicator
-// are used: groups of neighbours, or of every n-th rank, are taken if only one n fits. Errors: kInvalidInput
-// if there is no call.
+// Adds up the logs. If the logs name no group with some number of ranks, each rank's numbers in the job and
+// in the communicator are used: groups of neighbours, or of every n-th rank, are taken if only one n fits.
+// Errors: kInvalidInput if there is no call.
 StatusOr<JobCalls> CallsOfJob(const JobLogs& logs);
 
 // Reads the files of one job. Errors: those of reading and of CallsOfJob.

@@ -49,9 +49,10 @@ constexpr double kSecondsPerTransfer = 6e-6;
 // Seconds for each further chunk that a transfer moves, since the proof follows chunks (measured as below).
 constexpr double kSecondsPerMoveProved = 4e-6;
 
-// Bytes that lowering takes for a transfer (its instructions, and the passes' tables of them) and for each
-// chunk that it moves (the proof's cells). Measured on a mesh of 512 ranks: an allreduce of 257,532 transfers
-// takes 130 MB more than its search, an alltoall of 261,632 transfers and 4.2 million moves 600 MB.
+// Bytes that lowering takes for a transfer: its instructions, and the passes' tables of them. The proof's
+// cells take kBytesPerMove more for each chunk that the transfer moves. Measured on a mesh of 512 ranks: an
+// allreduce of 257,532 transfers takes 130 MB more than its search, an alltoall of 261,632 transfers and 4.2
+// million moves 600 MB.
 constexpr double kBytesPerTransfer = 500;
 
 // Returns the number of transfers of the plain form, from which the program is made.
@@ -98,7 +99,7 @@ StatusOr<TimedProgram> Lower(const Topology& topology, const PlanOptions& option
                      .deadline = options.deadline.Leaving(0.3, 20)});
 }
 
-// A schedule that may be lowered. Candidates are compared in the order in which they are lowered.
+// A schedule that may be lowered. Sorted candidates are in the order in which they are lowered.
 struct Candidate {
   bool is_long;
   int64_t least_ps;   // LeastTime of the schedule
@@ -154,8 +155,8 @@ bool MayReplace(const PlanOptions& options, int64_t transfers, int64_t least_ps,
   return !options.machine || IsFaster(overlapped_ps, best_ps);
 }
 
-// Makes the programs that may be the best. `failed` receives the reasons of those that have none, in the
-// order in which they were tried.
+// Makes the programs that may be the best. `failed` receives the error of each schedule that could not be
+// lowered, in the order in which the schedules were tried.
 std::vector<Made> LowerInTurn(const Topology& topology, const PlanOptions& options,
                               const std::vector<Synthesis>& found, std::vector<Status>& failed) {
   std::vector<Made> made;
@@ -201,7 +202,7 @@ Made& Kept(const Topology& topology, int64_t size_bytes, const std::vector<Synth
   });
 }
 
-// Says why the program was kept.
+// Says why the program was kept. Empty if no other program was made.
 std::string NoteOf(const Made& kept, const std::vector<Made>& made) {
   std::vector<Contender> others;
   std::set<std::string> engines;

@@ -15,8 +15,8 @@
 namespace xccl {
 namespace {
 
-// Returns the program's time at the plan's size on the plan's machine, or on its links if the machine has no
-// model; absent if the program deadlocks.
+// Returns the program's time at the plan's size, on the known machine model that the plan names, or else on
+// links alone; absent if the program cannot be simulated.
 std::optional<int64_t> TimeOf(const LoweredProgram& lowered, const Plan& plan) {
   const std::optional<MachineModel> machine = KnownMachine(plan.made_by.machine);
   const StatusOr<Simulation> made = SimulateProgram(lowered.program, lowered.collective, plan.topology,

@@ -18,10 +18,10 @@ struct ExecutorProgram {
 };
 
 // Returns the plan's program, or a new program of its schedule for few slots, because executors of MSCCL XML
-// have few slots. The new program is tried if the plan's program uses more slots and the target does not run
-// it, or takes over kSlower times as long. The faster program wins. Both programs are simulated as the
-// target runs them (AsRunByMsccl), at the plan's size and on its machine. Errors: those of WriteMscclXml for
-// the plan's own program. Requires: a program.
+// have few slots. A new program is tried if the plan's program has more slots and no groups, and the target
+// either does not run it or takes over kSlower times the plan's time. The faster program wins. Both programs
+// are simulated as the target runs them (AsRunByMsccl), at the plan's size and on its machine model. Errors:
+// those of WriteMscclXml for the plan's own program. Requires: a program.
 StatusOr<ExecutorProgram> LowerFor(const MscclXmlOptions& target, const Plan& plan);
 
 // Returns the plan's own program. Warns if MSCCL++ takes over kSlower times as long. Requires: a program.

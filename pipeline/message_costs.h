@@ -8,10 +8,10 @@
 
 namespace xccl {
 
-// Returns one sentence if the plan's messages are so short that a message costs more than its bytes take, on
-// the newest NVIDIA GPU with a model. The sentence has the program's simulated time on that model or, without
-// a program, an estimate by the number of messages. Returns an empty text if messages are longer, or if the
-// plan was made for a machine model.
+// Returns one sentence if the plan's messages are so short that a mean message costs more than its bytes
+// take, on NVIDIA's B200 (BlackwellModel). The sentence has the program's simulated time on that model or, if
+// no program can be simulated, an estimate by the number of messages. Returns an empty text if messages are
+// longer, if there are none, or if the plan was made for a machine model.
 std::string CostOfShortMessages(const PlanResult& result);
 
 }  // namespace xccl

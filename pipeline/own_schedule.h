@@ -40,13 +40,13 @@ class ScheduleWriter {
   // Adds a transfer of the chunks first..first+count-1 from `src` to `dst`, over the least loaded hop between
   // them. Errors: kInvalidInput if a rank or a chunk does not exist, or if no hop joins the two ranks.
   Status Add(ChunkId first, int32_t count, Rank src, Rank dst, TransferOp op, int32_t step);
-  // Adds a transfer from one rank to several ranks, through switches that multicast. Errors: those of Add.
+  // Adds a multicast through switches from one rank to several ranks. Errors: those of Add and AddOver.
   Status Multicast(ChunkId first, int32_t count, Rank src, std::span<const Rank> dsts, int32_t step);
   // Adds a transfer in which switches add up the chunks of several ranks, and the sum is added to the chunks
-  // of `dst`. Errors: those of Add.
+  // of `dst`. Errors: those of Add and AddOver.
   Status ReduceInSwitch(ChunkId first, int32_t count, std::span<const Rank> srcs, Rank dst, int32_t step);
-  // Adds a transfer over the given links, which need not be a hop. Errors: kInvalidInput if the links do not
-  // lead from a GPU to a GPU.
+  // Adds a transfer over the given links, which need not be a hop. Errors: kInvalidInput if a link or a chunk
+  // does not exist, or if the links do not lead from a GPU to a GPU.
   Status AddOver(std::span<const LinkId> links, ChunkId first, int32_t count, TransferOp op, int32_t step);
 
   int64_t size() const { return schedule_.size(); }
@@ -68,14 +68,14 @@ class ScheduleWriter {
 };
 
 // Verifies and simulates a schedule, computes its bound, and completes it to a plan. `name` takes the place
-// of the engine's name. Errors: kInvalidInput with the first violation; those of LowerBound and CompletePlan.
-// Requires: a normalized schedule.
+// of the engine's name. Errors: kInvalidInput with the first violation; kLimit if the deadline passes during
+// the simulation; those of LowerBound and CompletePlan. Requires: a normalized schedule.
 StatusOr<PlanResult> PlanOfSchedule(const Topology& topology, Collective collective, Schedule schedule,
                                     const std::string& name, const PlanOptions& options);
 
-// Describes a plan that was read from a file as MakePlan describes a new plan: its times, its bound and its
-// statistics. The times are for the size and the machine that the plan was made for. Errors: those of
-// LowerBound; kUsage if the machine model is unknown. Requires: a plan that verifies.
+// Describes a plan that was read from a file, as MakePlan describes a new plan: its times, its bound and its
+// statistics. The times are for the size and the machine model that the plan was made for. Errors: those of
+// LowerBound, FindMachine and SimulateProgram. Requires: a plan that verifies.
 StatusOr<PlanResult> DescribePlan(Plan plan);
 
 }  // namespace xccl

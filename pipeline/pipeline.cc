@@ -81,7 +81,7 @@ StatusOr<PlanResult> CompletePlan(const Topology& topology, std::vector<Synthesi
   XCCL_RETURN_IF_ERROR(
       CheckProved(VerifySchedule(preferred.schedule, preferred.collective, topology), preferred.engine));
 
-  // Find the schedule whose program is fastest, and move it to the front of `found` (lower_fastest.h).
+  // Find the schedule whose program is kept, and move it to the front of `found` (lower_fastest.h).
   FastestProgram lowered;
   if (options.lower) {
     XCCL_ASSIGN_OR_RETURN(lowered, LowerFastest(topology, options, found));

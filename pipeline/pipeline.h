@@ -29,7 +29,8 @@ namespace xccl {
 
 // Makes a plan: LowerBound, Synthesize and Simulate, then CompletePlan. The engine that the options name may
 // take a plan from another engine, as auto does. If such a plan is wrong, the search runs again without the
-// other engine. Errors: those of FindEngine, CheckReachable, LowerBound, the engine and CompletePlan.
+// other engine. Errors: those of FindEngine, CheckReachable, LowerBound, the engine, SimulationOf (search.h)
+// and CompletePlan.
 StatusOr<PlanResult> MakePlan(const Topology& topology, const Collective& collective,
                               const PlanOptions& options);
 
@@ -39,9 +40,10 @@ StatusOr<PlanResult> MakePlanBy(const Engine& engine, const Topology& topology, 
 
 // Completes found.front() to a plan: verifies the schedule, lowers it if options.lower is set, verifies and
 // simulates the program, and describes the plan. Other schedules in `found` that may have faster programs are
-// lowered as well (lower_fastest.h). The schedule with the fastest program becomes the plan and
-// found.front(). The plan has no program if the deadline passes first. Errors: kBug if the schedule or the
-// program is wrong; found.front() names the engine. Requires: at least one schedule, all with simulations.
+// lowered as well. The schedule whose program LowerFastest keeps becomes the plan and found.front(). The plan
+// has no program if the program would be too large or the deadline passes first. Errors: those of
+// LowerFastest (lower_fastest.h); kBug if the schedule or the program is wrong, and found.front() then names
+// the engine. Requires: at least one schedule, all with simulations.
 StatusOr<PlanResult> CompletePlan(const Topology& topology, std::vector<Synthesis>& found, const Bound& bound,
                                   double synthesis_s, const PlanOptions& options);
 

@@ -1,4 +1,4 @@
-// Plans the front between fewest steps and fewest rounds, with a proof for every schedule.
+// Plans the front between fewest steps and fewest rounds. Proves each schedule unless a limit is reached.
 #pragma once
 
 #include "base/status.h"

@@ -23,7 +23,7 @@ namespace xccl {
 
 struct PlanOptions {
   std::string engine = kDefaultEngine;
-  SynthesisRequest request = {};  // size, model and limits; a stage adds topology, collective and bound
+  SynthesisRequest request = {};  // size, time model and limits; a stage adds topology, collective and bound
   std::string limits_text = {};   // limits as written on the command line; stored in the plan
   bool lower = false;             // also make a program
   std::optional<MachineModel> machine = {};  // model that the program is made for and timed on
@@ -41,7 +41,7 @@ struct RunnerUp {
 
 struct PlanResult {
   Plan plan;
-  std::string note = {};  // the engine's remark for the user
+  std::string note = {};  // why this program was kept, or else the engine's remark for the user
   // Errors of engines that made a wrong plan and were skipped: bugs of XCCL that users should see.
   std::vector<std::string> faults = {};
   double synthesis_s = 0;  // wall time of the search in seconds, with simulation and bound
@@ -60,26 +60,26 @@ struct PlanResult {
   std::string machine = {};
   // Why there is no machine model (WhyNoModel); empty: there is one, or the request is for links alone.
   std::string no_machine = {};
-  // The fastest schedule of another engine; absent if no other engine made one.
+  // The fastest simulated schedule of another engine; absent if there is none.
   std::optional<RunnerUp> next = {};
-  // A text that compares the rate at which the program's threadblocks can move bytes with the rate of a GPU's
-  // links (Little's law); empty if the machine model lacks these rates.
+  // A text that compares the rate at which a rank's threadblocks can move bytes with the rate of a GPU's
+  // links (Little's law). Empty if there is no program, or no machine model with both rates.
   std::string in_flight = {};
 };
 
-// If a program takes more than this times its schedule's time, the user is told the reason. The same holds
-// for a file for another executor and its plan.
+// If a program takes more than this times its schedule's time, the user is told the reason. If an executor of
+// another project takes more than this times the plan's time, the user is warned.
 inline constexpr double kSlower = 1.1;
 
 // Returns the options. If machine_of_topology is set and `machine` is absent, fills in the machine model of
 // the topology's GPUs, if known.
 PlanOptions OnMachineOf(const Topology& topology, PlanOptions options);
 
-// Returns the options for simulating programs: the request's size and the machine model of `options`.
+// Returns the options for simulating programs: size, time model, machine model and deadline of `options`.
 SimulateOptions ProgramTiming(const PlanOptions& options);
 
-// Returns kBug with the engine and the first violations, if there are violations. A wrong plan is a bug of
-// the engine that made it, not an error of the user.
+// Returns kBug with the engine and the first violation, if there are violations. A wrong plan is a bug of the
+// engine that made it, not an error of the user.
 Status CheckProved(const std::vector<Violation>& violations, std::string_view engine);
 
 // Returns time ÷ bound; 1 if the bound is 0.

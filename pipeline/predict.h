@@ -30,10 +30,11 @@ struct PlanTime {
   std::optional<int32_t> threadblocks = {};  // most threadblocks of the program on one rank
   bool measured = false;                     // measured on a real machine, not simulated
   std::string topology = {};                 // topology's name if several are compared, otherwise empty
-  // How the plan differs from the engine's own plan: "finer", "28 messages"; empty: it is that plan.
+  // How the plan differs from the engine's own plan: "finer", "28 messages"; empty: it is that plan. In a row
+  // of a job's times: "12 calls".
   std::string variation = {};
   std::string note = {};                   // why auto kept this plan (synth/common/why_chosen.h)
-  std::optional<int64_t> num_chunks = {};  // chunks of the collective, if the plan was made here
+  std::optional<int64_t> num_chunks = {};  // chunks of the collective, if `compare` made the plan
 };
 // Returns the bus bandwidth in bytes per second, as nccl-tests defines it.
 double BusBandwidth(const Collective& collective, const Simulation& simulation);
@@ -42,17 +43,19 @@ PlanTime MakePlanTime(const std::string& engine, const std::string& made_by, con
 
 enum class PlanLevel : uint8_t { kSchedule, kProgram };
 
-// Returns what a plan's time is the time of: the program, if the plan has one and the model of its machine is
-// known; otherwise the schedule on ideal links. Every command that times plans shows this time.
+// Returns kProgram if the plan has a program and the model of its machine is known (`machine` is not null).
+// Otherwise returns kSchedule: the schedule is timed on ideal links. Every command that times plans shows the
+// time at this level.
 PlanLevel LevelOf(const Plan& plan, const MachineModel* machine);
 
-// Simulates the plan's schedule or program at one size. Arguments and errors are those of Predict.
+// Simulates the plan's schedule or program at one size. The arguments are those of Predict. Errors: those of
+// SimulateProgram.
 StatusOr<Simulation> SimulatePlan(const Plan& plan, int64_t size_bytes, TimeModel model, PlanLevel level,
                                   const MachineModel* machine);
 
 // Returns for each size the bound and the simulated time of the plan's schedule or program. A program runs on
-// `machine`; if `machine` is null, only links take time. Errors: kInvalidInput if a program cannot be
-// simulated. Requires: a program, if `level` is kProgram.
+// `machine`; if `machine` is null, only links take time. Errors: those of SimulateProgram and LowerBound.
+// Requires: a program, if `level` is kProgram.
 StatusOr<std::vector<PlanTime>> Predict(const Plan& plan, std::span<const int64_t> sizes, TimeModel model,
                                         PlanLevel level, const MachineModel* machine = nullptr);
 

@@ -32,8 +32,8 @@ StatusOr<Synthesis> Repaired(const Plan& from, const SynthesisRequest& request) 
   return Replan(from, request);
 }
 
-// Chooses one of two simulated plans, and adds a note about the other plan. The repaired plan may take 2 %
-// longer than the fresh plan, because it changes less of the plan that is in use.
+// Chooses one of two simulated plans, and adds a note about the other plan. The repaired plan is chosen even
+// if it takes up to 2 % longer, because it changes less of the plan that is in use.
 Synthesis BetterOf(Synthesis repaired, Synthesis fresh) {
   const int64_t repaired_ps = repaired.simulation->time_ps, fresh_ps = fresh.simulation->time_ps;
   if (IsWithinTolerance(repaired_ps, fresh_ps)) {
@@ -47,7 +47,8 @@ Synthesis BetterOf(Synthesis repaired, Synthesis fresh) {
   return fresh;
 }
 
-// Returns the repaired plan. Returns the engine's fresh plan if the repair fails or the fresh plan is faster.
+// Returns the repaired plan, or the engine's fresh plan if the repair fails or BetterOf chooses the fresh
+// plan. A repaired plan near the bound (kMaxRatioToBound) is returned at once.
 StatusOr<Synthesis> RepairedOrFresh(const Plan& from, const SynthesisRequest& request, const Engine& engine) {
   const Deadline& deadline = request.limits.deadline;
   StatusOr<Synthesis> repaired = Repaired(from, request);
@@ -76,7 +77,8 @@ StatusOr<Synthesis> RepairedOrFresh(const Plan& from, const SynthesisRequest& re
   return BetterOf(*std::move(repaired), *std::move(fresh));
 }
 
-// Lets the improving engine (greedy) make the plan faster. Returns the plan unchanged if the engine cannot.
+// Lets the improving engine (greedy) make the plan faster. Returns the plan unchanged if the engine finds no
+// faster one or is passed over.
 StatusOr<Synthesis> Improved(const Plan& from, const std::string& place, SynthesisRequest request) {
   const Engine& engine = ImprovingEngine();
   const auto start = std::make_shared<const Synthesis>(Synthesis{

@@ -1,7 +1,7 @@
 // 1. Read the plan or the plan book.
-// 2. If the ranks are processes, check that all processes have the same plan and the same flags.
-// 3. For each size, simulate the program, and run it on CPU ranks (runtime/cpu) or on GPUs (runtime/cuda). On
-//    GPUs, take the kernel from the book, emit it, or use the interpreter kernel.
+// 2. If a launcher started the ranks as processes, check that all have the same plan and the same flags.
+// 3. For each size, predict the time, and run the program on CPU ranks (runtime/cpu) or on GPUs
+//    (runtime/cuda). On GPUs, take the kernel from the book, emit it, or use the interpreter kernel.
 // 4. Show the row of the size.
 // A book runs one collective after another. For each size it selects the plan before step 3.
 #include "pipeline/run.h"
@@ -130,12 +130,12 @@ StatusOr<RunResult> RunQuery(const PlanBook& book, const PlanQuery& query, const
   return RunPlan(book.PathOf(entry), plan, origin, {query.size_bytes}, settings, machine);
 }
 
-// Returns the machine whose times are predicted: the measured one, or else the one that the plan names.
+// Returns the machine model for predictions: the measured one, or else the known one that the plan names.
 std::optional<MachineModel> MachineFor(const Plan& plan, const std::optional<MachineModel>& measured) {
   return measured ? measured : KnownMachine(plan.made_by.machine);
 }
 
-// Returns what the predicted times are the times of.
+// Says whose times are predicted: the program's on a machine model, or the schedule's on ideal links.
 std::string DescribePredicted(const Plan& plan, const std::optional<MachineModel>& measured) {
   if (measured) return "simulated with what tune measured";
   const std::optional<MachineModel> machine = MachineFor(plan, measured);

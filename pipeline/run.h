@@ -1,4 +1,4 @@
-// Runs plans on GPUs or on CPU ranks, which are threads or processes, and checks every element.
+// Runs plans on GPUs or CPU ranks, and checks every element of the results. Ranks are threads or processes.
 #pragma once
 
 #include <cstdint>
@@ -31,11 +31,11 @@ struct RunSettings {
   std::optional<GpuRun> gpus;               // absent: CPU ranks
   Deadline deadline = Deadline();           // no size begins after it
   std::optional<CollectiveKind> only = {};  // of a plan book, run this collective alone
-  LaunchedGroup* group = nullptr;           // the group of processes, if every rank is a process; else null
+  LaunchedGroup* group = nullptr;           // the ranks, if a launcher started each as a process; else null
 };
 
 // The source of a plan's kernel. With from_book, the kernel comes from the plan book, which may lack a kernel
-// for the plan; otherwise the kernel is emitted.
+// for the plan. Otherwise the kernel is emitted, and the other fields are empty.
 struct KernelOrigin {
   bool from_book = false;
   std::vector<PlanCubin> cubins = {};  // compiled from `source` ahead of time; their file names are paths
@@ -49,10 +49,10 @@ struct RunResult {
   std::vector<std::string> notices;        // why the interpreter kernel ran; remarks about sizes
 };
 
-// Runs the plan's program at the given sizes. Also predicts each size: the program on the machine `measured`,
-// or else on the known machine that the plan names, or else the schedule on ideal links. On GPUs the
-// interpreter kernel runs a program that is too large to emit or that does not compile, or every program if
-// the settings say so. Requires: a program. Errors: those of the back end.
+// Runs the plan's program at the given sizes. Also predicts each size: the program on the machine model
+// `measured`, or else on the known model that the plan names, or else the schedule on ideal links. On GPUs
+// the interpreter kernel runs a program that is too large to emit or that does not compile, or every program
+// if the settings say so. Requires: a program. Errors: those of the back end.
 StatusOr<RunResult> RunPlan(const std::string& name, const Plan& plan, const KernelOrigin& origin,
                             const std::vector<int64_t>& sizes, const RunSettings& settings,
                             const std::optional<MachineModel>& measured);
@@ -60,17 +60,19 @@ StatusOr<RunResult> RunPlan(const std::string& name, const Plan& plan, const Ker
 // Callbacks that show results while sizes run. One table is for one collective. An error ends the runs.
 struct RunShow {
   std::function<Status(const RunResult& of_table)> begin;  // shows the header; `size` shows the rows
-  std::function<Status(const RunResult& size)> size;       // after each size, with the row of this size
+  std::function<Status(const RunResult& size)> size;       // after each size, with the rows of this size
   std::function<Status(const std::string& note)> end;      // why sizes are missing; empty: no size is
 };
 
 // Runs the program of the plan in `file` at each size; if `asked_sizes` is empty, at the size that the plan
-// was made for. Errors: those of RunPlan; kLimit if the deadline passes before the first size.
+// was made for. Errors: those of ReadRunnablePlan, LaunchedGroup::Agree and RunPlan; kLimit if the deadline
+// passes before the first size.
 Status RunSizes(const std::string& file, const std::vector<int64_t>& asked_sizes, const RunSettings& settings,
                 const RunShow& show);
-// Runs every collective of the plan book, or settings.only, at each size; if `asked_sizes` is empty, at
-// the sizes that its plans were made for. Each size runs the plan that the book selects for it. Predictions
-// use the book's machine model, if `tune` measured one.
+// Runs every collective of the plan book, or settings.only, at each size; if `asked_sizes` is empty, at the
+// sizes that its plans were made for. Each size runs the plan that the book selects for it. Predictions use
+// the book's machine model, if `tune` measured one. Errors: those of ReadPlanBook, SelectPlan and RunSizes;
+// kLimit if the deadline passes before the first size of any collective.
 Status RunBook(const std::string& directory, const std::vector<int64_t>& asked_sizes,
                const RunSettings& settings, const RunShow& show);
 

@@ -83,7 +83,7 @@ StatusOr<std::vector<Synthesis>> Search::Simulated(Synthesis made) {
   for (std::string& fault : std::exchange(made.faults, {}))
     if (std::ranges::find(faults_, fault) == faults_.end()) faults_.push_back(std::move(fault));
   XCCL_ASSIGN_OR_RETURN(made.simulation, SimulationOf(made, request_, options_.deadline));
-  // Lowering needs the times of the other plans. Plans that cannot be simulated in time are dropped.
+  // Lowering needs the times of the other plans. Plans that cannot be simulated are dropped.
   if (options_.lower)
     std::erase_if(made.others, [&](Synthesis& other) {
       StatusOr<Simulation> simulation = SimulationOf(other, request_, options_.deadline);

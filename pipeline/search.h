@@ -1,4 +1,4 @@
-// The search for a schedule that planning (pipeline.h) and repairing (repair.h) share. Holds the request to
+// The search for a schedule; planning (pipeline.h) and repairing (repair.h) share it. Holds the request to
 // the engines, the bound, and the list of engines that made wrong plans and are skipped.
 #pragma once
 
@@ -28,7 +28,7 @@ SynthesisRequest RequestOf(const Topology& topology, const Collective& collectiv
 std::vector<Synthesis> PlansOf(Synthesis made);
 
 // Returns the simulation that the engine made of its plan, or a new simulation if there is no complete one.
-// Errors: kLimit if the deadline passes.
+// Errors: kLimit if the deadline passes or the memory does not suffice.
 StatusOr<Simulation> SimulationOf(const Synthesis& made, const SynthesisRequest& request,
                                   const Deadline& deadline);
 
@@ -48,8 +48,9 @@ class Search {
   // Returns the wall time since the search was constructed.
   double Seconds() const;
 
-  // Returns the engine's plan, simulated, followed by its other plans. If the options lower, all plans are
-  // simulated. Keeps the engine's faults for WithFaults. Errors: those of SimulationOf for the first plan.
+  // Returns the engine's plan, simulated, followed by its other plans. If the options lower, the other plans
+  // are simulated, too, and dropped if that fails. Keeps the engine's faults for WithFaults. Errors: those of
+  // SimulationOf for the first plan.
   StatusOr<std::vector<Synthesis>> Simulated(Synthesis made);
   // Skips the engine from now on, if the status says that its plan was wrong. Returns whether the engine is
   // newly skipped; the caller then searches again. The engine that the options name is never skipped.

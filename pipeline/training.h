@@ -20,7 +20,7 @@ struct PlannedLine {
   Parallelism parallelism = Parallelism::kDp;
   std::string what;
   int64_t count = 1;  // how often the collective runs in one training step
-  // One of the two: a collective, or dispatch or combine.
+  // Exactly one of the two is set: `together` for a collective, `experts` for dispatch or combine.
   std::optional<GroupsResult> together;
   std::optional<PlannedExperts> experts;
   std::string file = {};  // the plan's file in the book; empty: no plan in the book
@@ -42,10 +42,11 @@ struct TrainingPlan {
 
 // Plans each line. The line of experts becomes two lines, dispatch and combine, if its sizes fit an expert
 // plan (FitsExpertPlan); otherwise it is planned as an alltoall. If `book` is not empty, also writes a plan
-// book to this directory, which is created if missing. For the book, the first group of each line is planned
-// alone, on the submachine of its members, and lowered. A group that needs relays gets no plan in the book.
-// If several lines have the same collective, number of ranks and size, the index lists only the first. The
-// index lists no plans of experts.
+// book to this directory, which is created if missing. For the book, the first group of each collective's
+// line is planned alone, on the submachine of its members, and lowered. A group that needs relays gets no
+// plan in the book. If several lines have the same collective, number of ranks and size, the index lists only
+// the first. The index lists no plans of experts. Errors: kUsage if a line takes over a day in one step;
+// those of LayoutOf, of planning and of writing.
 StatusOr<TrainingPlan> PlanTraining(const Topology& topology, const TrainingJob& job,
                                     const PlanOptions& options, const std::string& book);
 

@@ -19,7 +19,7 @@ namespace {
 using dispatch::Call;
 using dispatch::ExpertPlan;
 
-constexpr int32_t kDraws = 5;  // drawn routings, of whose times the median counts
+constexpr int32_t kDraws = 5;  // number of drawn routings; the median of their times counts
 
 dispatch::Sizes SizesOf(const TrainingLine& line, const TrainingJob& job) {
   const ProcessGroup& group = line.request.groups.front();
@@ -32,7 +32,7 @@ dispatch::Sizes SizesOf(const TrainingLine& line, const TrainingJob& job) {
           .row_bytes = row_bytes};
 }
 
-// Returns whether the machines are equal except for the names of nodes.
+// Returns whether the machines have equal links, and nodes of equal kinds on the same hosts.
 bool Alike(const Topology& a, const Topology& b) {
   return a.spec().links == b.spec().links &&
          std::ranges::equal(a.spec().nodes, b.spec().nodes, [](const Node& one, const Node& other) {

@@ -18,11 +18,12 @@
 namespace xccl {
 namespace {
 
-// A plan is run if its predicted time is at most this times the best prediction. A prediction errs by a
-// factor of up to 1.5 (bench/truth_gpu.py in docs/benchmarks.md), and the ratio of two by up to 2.3.
+// With a machine model, a plan runs if its predicted time is at most this times the best prediction. A
+// prediction errs by a factor of up to 1.5 (bench/truth_gpu.py in docs/benchmarks.md), the ratio of two by up
+// to 2.3.
 constexpr double kMaxPredictedRatio = 4;
 
-// A plan that may be chosen. `size` and `topology` are the indices of those that the plan was made for.
+// A plan that may be chosen. `size` and `topology` are the indices of the size and topology that it is for.
 struct Proposal {
   Plan plan;
   int32_t threadblocks = 0;
@@ -46,7 +47,7 @@ StatusOr<Proposal> Propose(std::span<const Topology> topologies, const Collectiv
   return Proposal{std::move(made.plan), threadblocks, topology, size};
 }
 
-// Returns the different plans for all sizes and topologies.
+// Returns the plans for all sizes and topologies, without duplicates.
 StatusOr<std::vector<Proposal>> ProposeAll(std::span<const Topology> topologies, const Collective& collective,
                                            const TuneRequest& request) {
   std::vector<Proposal> proposals;
@@ -60,8 +61,8 @@ StatusOr<std::vector<Proposal>> ProposeAll(std::span<const Topology> topologies,
   return proposals;
 }
 
-// Returns plans for a root like the one that `models` are for. Each has the engine, size and
-// topology of its model.
+// Returns plans for a root of the same kind as the root of `models`. Each has the size and the topology of
+// its model. It also has the model's engine, unless that engine makes no such plan itself.
 StatusOr<std::vector<Proposal>> ProposeAlike(std::span<const Topology> topologies,
                                              const Collective& collective, const TuneRequest& request,
                                              std::span<const Proposal> models) {
@@ -93,7 +94,7 @@ double PredictedUs(const Plan& plan, int64_t size_bytes, const PlanOptions& opti
 }
 
 // Collectives that differ only in their roots, and whose roots are alike. proposals[i] are those of the i-th
-// collective. Proposals with the same index in all lists are by one engine.
+// collective. Proposals with the same index in all lists are by one engine, except as ProposeAlike says.
 struct Alike {
   std::vector<size_t> collectives;  // indices into the request's collectives
   std::vector<std::vector<Proposal>> proposals;

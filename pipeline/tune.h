@@ -1,4 +1,4 @@
-// Makes a plan book for one machine. Runs every plan at every size, and keeps the fastest for each size.
+// Makes a plan book for one machine. Compares plans at every size, and keeps the fastest one for each size.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ namespace xccl {
 struct TuneRequest {
   std::vector<Collective> collectives;
   std::vector<int64_t> sizes_bytes;  // ascending
-  PlanOptions pipeline;              // engine, machine, limits; Tune sets size and lowering
+  PlanOptions pipeline;              // engine, machine model, limits; Tune sets size and lowering
   std::function<void(size_t done, size_t all)> on_collective = {};  // called after each collective
 };
 
@@ -48,18 +48,19 @@ struct Tuned {
 // machine; plans are made for each of them. A size between two sizes of the list gets the plan of the nearer
 // size, by ratio. With a machine model, a plan that is predicted to take over four times as long as the best
 // plan is not run; without one, the measured times alone decide. Roots are alike if a symmetry of every
-// topology maps them to each other. Alike roots get plans of one engine, which is chosen by the sum of their
-// times, so that noise gives no root another engine. Cost: at most sizes² measurements per collective and
-// topology. Errors: those of MakePlan and `measure`.
+// topology maps them to each other. Alike roots get plans of one engine, unless only auto can make the plan.
+// The engine is chosen by the sum of their times, so that noise gives no root another engine. Cost: at most
+// sizes² measurements per collective and topology. Errors: those of MakePlan and `measure`; kLimit if a plan
+// has no program.
 StatusOr<Tuned> Tune(std::span<const Topology> topologies, const TuneRequest& request,
                      const Measure& measure);
 
-// Returns the largest size that is nearer to `size_bytes` than to `next_bytes`, by ratio.
+// Returns the largest size that is no farther from `size_bytes` than from `next_bytes`, by ratio.
 int64_t LastNearerTo(int64_t size_bytes, int64_t next_bytes);
 
 // Writes the plans of a book, each to its entry's file, then machine.json, then the index. Without `machine`,
-// removes a machine.json of an earlier book. The index comes last, so that an interrupted call leaves no
-// valid book. Requires that the directory exists.
+// removes a machine.json of an earlier book. The index comes last, so that an interrupted call writes no
+// index. Requires that the directory exists.
 Status WriteBook(const std::vector<PlanBookEntry>& entries, std::span<const Plan> plans,
                  const std::optional<MachineModel>& machine, const std::string& directory);
 
