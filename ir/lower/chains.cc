@@ -13,7 +13,7 @@ std::vector<std::vector<LinkId>> ChainsOf(const Topology& topology, std::span<co
   std::vector<Rank> sources, destinations;
   PathEnds(topology, tree, sources, destinations);
   const bool joins = sources.size() > 1;
-  // By node of the tree: if there is one destination, the link that leaves the node; else the link that
+  // By node of the tree: if there are several sources, the link that leaves the node; else the link that
   // enters it.
   std::vector<std::pair<NodeId, LinkId>> links;
   for (LinkId l : tree) links.emplace_back(joins ? topology.link(l).from : topology.link(l).to, l);

@@ -15,7 +15,7 @@ namespace xccl::lowering {
 // the links returned.
 std::vector<std::vector<LinkId>> ChainsOf(const Topology& topology, std::span<const LinkId> tree);
 
-// Returns a schedule with the same result in which all paths are chains. A multicast becomes a copy to each
+// Returns a schedule that has the same result and only chains as paths. A multicast becomes a copy to each
 // destination. An in-switch reduction becomes an addition from each source, in the order of the path. A link
 // of a tree then carries one message for every leaf behind it. Linear in the transfers returned. Requires a
 // normalized schedule that verifies. Errors: kInvalidInput if an in-switch reduction replaces the value at

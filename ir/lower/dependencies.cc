@@ -72,8 +72,8 @@ class RankAccesses {
     std::vector<Dependency> readers;  // since the last write
   };
 
-  // Returns whether the instruction accesses nothing. In place, a copy from input to output may be a copy
-  // onto itself.
+  // Returns whether the instruction is a copy onto itself, as a copy from input to output may be in place.
+  // Such a copy waits for nothing, and nothing waits for it.
   bool IsIdle(const Instruction& instruction) const {
     return instruction.op == Opcode::kCopy && !instruction.first &&
            line_.SlotOf(instruction.src) == line_.SlotOf(instruction.dst);

@@ -12,8 +12,8 @@ namespace xccl::lowering {
 // order of their places (instructions.h). The rule holds for separate buffers and in place. A wait is left
 // out if the threadblock's own order or an earlier wait implies it. With `pace`, threadblocks whose
 // connections begin with the same link also send in the order of their places. Without `pace`, a threadblock
-// with much to send holds up the other threadblocks on the link, and messages meet at the far end of a
-// switch. Cost: linear in the chunks accessed, and quadratic in the threadblocks of a rank.
+// with much to send holds up the other threadblocks on the link, and messages of several ranks meet at one
+// receiver behind a switch. Cost: linear in the chunks accessed, and quadratic in the threadblocks of a rank.
 void AddDependencies(const Places& places, const Collective& collective, bool pace, Program& program);
 
 }  // namespace xccl::lowering

@@ -34,10 +34,10 @@ struct FanIns {
   bool operator==(const FanIns&) const = default;
 };
 
-// Returns the fan-ins of the schedule. The additions of a step to one chunk of one rank are a fan-in if all
-// of them come over chains and several ranks complete the sum of that chunk. All ranks then compute the same
-// bits. If only one rank completes the sum, any order gives all ranks the same bits; its additions are
-// fan-ins only with `everywhere`. Linear in the units. Requires a normalized schedule that verifies.
+// Returns the fan-ins of the schedule. Two or more additions of a step to one chunk of one rank are a fan-in
+// if all of them come over chains and several ranks complete the sum of that chunk. All ranks then compute
+// the same bits. If only one rank completes the sum, any order gives all ranks the same bits; its additions
+// are fan-ins only with `everywhere`. Linear in the units. Requires a normalized schedule that verifies.
 FanIns FindFanIns(const Schedule& schedule, const Collective& collective, const Topology& topology,
                   bool everywhere = false);
 

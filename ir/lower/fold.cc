@@ -1,4 +1,4 @@
-// Chunks do not interact, so a chunk may move in the steps of another chunk of its part on the same paths.
+// Chunks do not interact. If two chunks of a part take the same paths, one may move in the other's steps.
 #include "ir/lower/fold.h"
 
 #include <algorithm>

@@ -18,7 +18,7 @@ inline constexpr int64_t kManyMoves = 50'000;
 inline constexpr int64_t kLargeMoves = 500'000;
 
 struct Form {
-  // Slots of a connection. Absent: as many as the schedule has messages under way (OrderMoves).
+  // Slots of a connection. Absent: as many as the schedule has messages under way, up to OrderMoves' limit.
   std::optional<int32_t> slots = {};
   bool fuse = true;  // join a receive and the send that forwards it
   bool pace = true;  // threadblocks that share a link send in order

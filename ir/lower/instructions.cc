@@ -78,8 +78,8 @@ std::vector<Connection> ListConnections(const Paths& paths, const Assignment& as
   return connections;
 }
 
-// Lists the groups in the order of a program. Threadblocks name a group by its index in Paths; replaces this
-// index by the group's index in the program.
+// Lists the groups in the order of a program. Threadblocks name a group by its index in Paths; this function
+// replaces the index by that in the program.
 void ListGroups(const Paths& paths, const Assignment& assignment, Program& program) {
   std::vector<int32_t> order(paths.groups.size()), place(order.size());
   std::iota(order.begin(), order.end(), 0);

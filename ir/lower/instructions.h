@@ -20,8 +20,8 @@ using Places = IdVector<Rank, std::vector<std::vector<int32_t>>>;
 
 // Fills program.ranks, program.connections and program.groups, and returns the places of the instructions.
 // Guarantees rules P1, P2 and P4. The instructions of a threadblock are in the order of their events. Nothing
-// waits for a copy from input to output, so copies have threadblocks of their own. A rank has as many of them
-// as it has fewer threadblocks than the rank with the most, and at least one.
+// waits for a copy from input to output, so copies have threadblocks of their own. A rank with copies has at
+// least one of them, and more while another rank has more threadblocks, up to one for each chunk.
 Places WriteInstructions(const Moves& moves, const Order& order, const Assignment& assignment,
                          const Fusion& fusion, const Runs& runs, const Buffers& buffers, const Paths& paths,
                          bool reduces, Program& program);

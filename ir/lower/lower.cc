@@ -12,8 +12,8 @@
 //    of each form are chosen by simulation (segments.h).
 //
 // The first candidate that takes no longer than the schedule, within 2 %, ends the searches of chunks and of
-// forms, and chains are then not tried. If no candidate is as fast, a less plain candidate must save 2 % to
-// replace a plainer one. A deadline that passes ends the search with the best candidate so far.
+// forms, and chains are then not tried. A less plain candidate replaces a plainer one only if it saves 2 %. A
+// deadline that passes ends the search with the best candidate so far.
 #include "ir/lower/lower.h"
 
 #include <algorithm>
@@ -96,8 +96,8 @@ bool IsBetter(const Candidate& candidate, const std::optional<Candidate>& plaine
   return candidate.time_ps && plainer->time_ps && IsFaster(*candidate.time_ps, *plainer->time_ps);
 }
 
-// Gives a program more passes and instances while each step helps, with less work if `briefly`. Does nothing
-// if the program has no time.
+// Gives a program more passes and instances while each step helps. Does less work if `briefly`, or if the
+// program is as fast as wanted. Does nothing if the program has no time.
 Status Refine(const Search& search, const ChunkedSchedule& source, const SplitSchedule& split, bool briefly,
               Candidate& candidate) {
   if (!candidate.time_ps) return OkStatus();

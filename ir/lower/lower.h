@@ -24,7 +24,7 @@ struct LowerOptions {
   const MachineModel* machine = nullptr;
   std::optional<int32_t> max_blocks = {};  // the most threadblocks of one rank, in all instances
   bool fold = true;                        // false: the program keeps the schedule's chunks
-  // For tests: the one form to make. Absent: the plainest form that keeps the schedule's time, by simulation.
+  // For tests: the one form to make. Absent: the plainest that keeps the schedule's time, else the fastest.
   std::optional<lowering::Form> form = {};
   // LeastTime of the schedule, if the caller has computed it.
   std::optional<int64_t> least_ps = {};

@@ -20,7 +20,7 @@ StatusOr<SplitSchedule> SplitOnce(const ChunkedSchedule& source, const OnceOptio
   const auto& [schedule, collective, topology] = source;
   const PassVerifier verify(options.verify_passes, collective, topology);
   SplitSchedule split;
-  // Additions that several ranks must do in one order become fan-ins.
+  // Additions that several ranks must do in one order, or all additions, become fan-ins.
   const FanIns fan_ins = FindFanIns(schedule, collective, topology, options.all_fan_ins);
   // Every path gets a connection, every tree and fan-in a group.
   split.paths = ListPaths(schedule, topology, fan_ins);

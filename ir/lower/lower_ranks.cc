@@ -101,7 +101,7 @@ struct RankLowering::OwnPaths {
   std::unordered_map<int32_t, int32_t> ways;  // by way of the schedule: its path
 };
 
-// The moves that one rank sends or receives, in the order of their events.
+// The moves that one rank sends or receives, and the order of their events.
 struct RankLowering::OwnMoves {
   Moves moves;
   Fusion fusion;
@@ -169,8 +169,8 @@ StatusOr<RankLowering> RankLowering::Create(const Schedule& schedule, const Coll
   return made;
 }
 
-// Groups the columns' paths into classes. A path's class is known by the links of its translate that leaves
-// the lowest rank of its orbit. Only one translation takes the path's source there.
+// Groups the columns' paths into classes. A class is known by the links of one translate of its paths: the
+// one that leaves the lowest rank of an orbit. Only one translation takes a path's source there.
 void RankLowering::FindClasses(const Paths& paths) {
   const SymmetryGroup& group = translations_.group();
   PathTable canonical;
@@ -302,8 +302,8 @@ Assignment RankLowering::AssignmentOf(Rank rank, const OwnPaths& own) const {
 }
 
 // Returns the translates of the columns' moves at one rank. Move m becomes move 2m, which the rank sends, and
-// move 2m + 1, which it receives. The order leaves out moves whose sender or receiver is in another orbit
-// than the rank.
+// move 2m + 1, which it receives. The order leaves out move 2m if the sender is in another orbit than the
+// rank, move 2m + 1 if the receiver is, and both if the translate has a lost end or chunk.
 RankLowering::OwnMoves RankLowering::TranslatedMoves(Rank rank, const OwnPaths& own) const {
   const SymmetryGroup& group = translations_.group();
   const int32_t orbit = group.OrbitOf(rank);
@@ -389,7 +389,7 @@ RankLowering::OwnMoves RankLowering::MovesWithHeirs(Rank rank, const OwnPaths& o
   }
   std::ranges::sort(moves, {}, [](const Move& m) { return std::tuple(m.step, m.chunk, m.src, m.dst); });
   Follow(rank, *collective_, made.moves);
-  // The places that the send and the receive of a move have among all ranks' events.
+  // A message is received as soon as it is sent, so the places of its send and its receive are neighbours.
   for (size_t m = 0; m < moves.size(); ++m) {
     const auto number = static_cast<int32_t>(m);
     made.order.events.push_back(moves[m].sends ? 2 * number : 2 * number + 1);

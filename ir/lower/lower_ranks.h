@@ -53,9 +53,9 @@ class RankLowering {
   // generators); for each rank with an outline, O(classes).
   Program ProgramOf(std::span<const Rank> ranks, bool outlines = false) const;
 
-  // Returns the most messages of the programs of all ranks together.
+  // Returns an upper limit of the messages of all ranks' programs together.
   int64_t num_messages() const { return std::ssize(moves_.moves) * translations_.group().order(); }
-  // Returns the number of classes: apart from ways, at most as many connections leave a rank, or enter it.
+  // Returns the number of classes. Besides ways, at most this many connections leave a rank, or enter it.
   int32_t num_classes() const { return classes_.size(); }
 
  private:

@@ -1,8 +1,8 @@
 // A join puts a move into the run of the move before it on its path. The pass starts with every join that the
-// sender and the receiver of the two moves allow. It then undoes joins until nothing changes: two moves do
-// not stay joined if the moves that they are fused with are not joined. Last, runs are cut if they are too
-// long, or if the early send or the late receive of a run would pass another access to one of its chunks. A
-// bundle joins as a whole or not at all.
+// sender and the receiver of the two moves allow. It then undoes joins until nothing changes. Two moves do
+// not stay joined if the moves that they are fused with are not joined. A run is cut if it is too long, or if
+// its early send or its late receive would pass another access to one of its chunks. A bundle joins as a
+// whole or not at all.
 #include "ir/lower/merge.h"
 
 namespace xccl::lowering {

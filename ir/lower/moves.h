@@ -59,12 +59,13 @@ struct Moves {
   bool operator==(const Moves&) const = default;
 };
 
-// Splits the schedule into moves. Every move names its feed, its predecessor and its successor at either end,
-// so that no later pass needs the schedule. With `times`, additions between two reads of a chunk come in
-// order of arrival, unless several ranks must get the same bits. Without `times`, they come in order of step.
-// `only`: the chunks that the schedule moves, ascending, if it leaves others out, as the columns of a
-// compressed schedule do; null: all chunks. Cost: linear, plus sorting each step by chunk. Requires a
-// normalized schedule that verifies. Errors: kInvalidInput if int32_t cannot number two events for each move.
+// Splits the schedule into moves. Every move names its feed and its overwriter at the sender, and the write
+// before it at the receiver, so that no later pass needs the schedule. With `times`, additions between two
+// reads of a chunk come in order of arrival, unless several ranks must get the same bits or the collective is
+// user-defined. Without `times`, they come in order of step. `only`: the chunks that the schedule moves,
+// ascending, if it leaves others out, as the columns of a compressed schedule do; null: all chunks. Cost:
+// linear, plus sorting each step by chunk. Requires a normalized schedule that verifies. Errors:
+// kInvalidInput if int32_t cannot number two events for each move.
 StatusOr<Moves> SplitByRank(const Schedule& schedule, const Paths& paths, const Collective& collective,
                             int32_t num_ranks, const MoveTimes* times,
                             const std::vector<ChunkId>* only = nullptr);

@@ -1,4 +1,4 @@
-// Sorts the events topologically. Of the events that can go on, the event with the earliest time in the
+// Sorts the events topologically. Among the events that can go on, the one with the earliest time in the
 // simulation comes first. A send waits for its feed and for a slot. A receive waits for its send, for the
 // receive before it on its connection, for the writes before its group, and for all reads of the value that
 // the group overwrites.
@@ -19,9 +19,9 @@
 namespace xccl::lowering {
 namespace {
 
-// Bytes of all slots of a connection if the form gives no number of slots. These slots hold up no message
-// that the schedule has under way, but they are memory of the receiver. The runtime gives a connection as
-// much (runtime/cuda/arena.h).
+// The most bytes of a connection's slots if the form gives no number of slots and more than kFixedSlots fit.
+// Few slots hold up messages that the schedule has under way; many slots take memory of the receiver. The
+// runtime gives a connection as much (runtime/cuda/arena.h).
 constexpr int64_t kMostInFlightBytes = 16 << 20;
 
 int32_t SlotsFor(int64_t chunk_bytes) {

@@ -14,8 +14,8 @@
 
 namespace xccl::lowering {
 
-// The larger of the two numbers of slots that forms fix (forms.cc). If a form fixes no number, connections
-// have at least this many slots.
+// The larger of the two numbers of slots that forms fix (forms.cc). If a form fixes no number, a connection
+// may use at least this many slots.
 inline constexpr int32_t kFixedSlots = 8;
 
 struct Order {
@@ -37,7 +37,7 @@ struct Order {
 //   5. at most `slots` moves of a connection are under way, unless 1 to 4 need more; Order::slots says how
 //      many;
 //   6. all paths of a group carry the same bundles in one order.
-// Returns nullopt if 1 to 4 cannot all be met. Cost: one heap operation for each event.
+// Returns nullopt if the order by `times` makes events wait in a circle. Cost: one heap operation per event.
 std::optional<Order> OrderByTime(const std::vector<Move>& moves, int32_t num_connections, int32_t slots,
                                  const MoveTimes& times);
 
@@ -55,9 +55,9 @@ struct Ordered {
 // Calls SplitByRank with `times`, for the schedule whose moves are ordered.
 using Split = std::function<StatusOr<Moves>(const MoveTimes* times)>;
 
-// Orders by time if that is possible, else by step. If moves of a group changed places, the schedule is split
-// again, so that Move::previous follows the order. If `slots` is absent, a connection has as many slots as
-// chunks of `chunk_bytes` fill 16 MiB, but at least kFixedSlots and at most kMaxSlots.
+// Orders by time if that is possible, else by step. If moves of a group may have changed places, the schedule
+// is split again, so that Move::previous follows the order. If `slots` is absent, it is the number of chunks
+// of `chunk_bytes` that fill 16 MiB, but at least kFixedSlots and at most kMaxSlots.
 StatusOr<Ordered> OrderMoves(const Moves& moves, const MoveTimes& times, int32_t num_connections,
                              std::optional<int32_t> slots, int64_t chunk_bytes, const Split& split);
 

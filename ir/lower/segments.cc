@@ -28,18 +28,19 @@ namespace {
 constexpr int64_t kLeastTimedSegmentBytes = 1024;
 constexpr int64_t kLeastSegmentBytes = 4096;
 constexpr int64_t kLeastSentBytes = 512 << 10;  // by one of several instances, over an average connection
-// The most instances. A rank that sends and receives has at least two threadblocks, and kDefaultBlocks
+// The most instances. A rank that sends and receives mostly has two threadblocks or more, and kDefaultBlocks
 // threadblocks saturate its links.
 constexpr int32_t kMostInstances = kDefaultBlocks / 2;
-// The most work of all simulations of one form, in instructions × passes. Lowering then takes seconds.
+// The most work in instructions × passes: of all simulations in one call of MoreSegments or FewerSegments,
+// and of kMiddle's choice in SetSegments. Lowering then takes seconds.
 constexpr int64_t kMostWork = 2'000'000;
 
 struct Choice {
   int32_t instances = 1, passes = 1;
   auto operator<=>(const Choice&) const = default;
 };
-// The choices that are tried first in every form: kPlain, and the first of kMiddle that fits. Within one
-// pass, no two parts of a chunk overlap. With one instance, a threadblock that waits leaves its links idle.
+// The choices that are tried first in every form: kPlain, and the first of kMiddle that fits. One pass does
+// not overlap the steps of a chunk. With one instance, a threadblock that waits leaves its links idle.
 constexpr Choice kPlain = {1, 1};
 constexpr Choice kMiddle[] = {{4, 8}, {2, 4}, {1, 8}};
 
@@ -98,9 +99,9 @@ class Trials {
         program_(program),
         instructions_(NumInstructions(program)) {}
 
-  // Returns the simulated time. Returns at least kForeverPs if the choice is not allowed, needs more work
-  // than is left, or takes longer than longest_ps, or if the deadline passes. Requires that no earlier call
-  // for the choice had a smaller longest_ps.
+  // Returns the simulated time. Returns at least kForeverPs if the choice is not allowed or needs more work
+  // than is left, or if the deadline passes. May also do so if the program takes longer than longest_ps.
+  // Requires that no earlier call for the choice and protocol had a smaller longest_ps.
   StatusOr<int64_t> TimeOf(Choice choice, Protocol protocol, int64_t longest_ps) {
     const auto [at, is_new] = times_.try_emplace({protocol, choice}, kForeverPs);
     if (!is_new) return at->second;

@@ -38,8 +38,9 @@ int64_t NumInstructions(const Program& program);
 // too much work. If `like` is given, its passes, instances and protocol are tried in place of kMiddle's
 // choice and of the protocols. kTimed returns the time in ps of what it chose; kMiddle and kWhole return
 // nothing. Without a machine model messages have no price. Each of several instances then sends
-// kLeastSentBytes (segments.cc) or more over an average connection. Deterministic. Errors: kInvalidInput if
-// one instance has too many threadblocks; kLimit if the deadline passes before anything was simulated.
+// kLeastSentBytes (segments.cc) or more over an average connection. Deterministic unless the deadline passes.
+// Errors: kInvalidInput if one instance has too many threadblocks; kLimit if the deadline passes before
+// anything was simulated.
 StatusOr<std::optional<int64_t>> SetSegments(Segments segments, const Collective& collective,
                                              const Topology& topology, const std::vector<Move>& moves,
                                              const SimulateOptions& options, const BlockLimits& blocks,
@@ -48,8 +49,8 @@ StatusOr<std::optional<int64_t>> SetSegments(Segments segments, const Collective
 // Starts from the choice of SetSegments, which takes `time_ps`. Adds passes and instances, up to
 // kMostInstances (segments.cc), while each addition makes the program faster (ir/tolerance.h). With a machine
 // model, unless `briefly`, does so for each other protocol, too, from one pass of one instance. The
-// simulations together do a fixed amount of work, a quarter of it if `briefly`. A deadline that passes ends
-// them. Returns the time of the program in ps.
+// simulations together do at most a fixed amount of work, a quarter of it if `briefly`. A deadline that
+// passes ends them. Returns the time of the program in ps.
 StatusOr<int64_t> MoreSegments(const Collective& collective, const Topology& topology,
                                const std::vector<Move>& moves, const SimulateOptions& options,
                                const BlockLimits& blocks, int64_t time_ps, bool briefly, Program& program);

@@ -14,7 +14,7 @@
 namespace xccl::lowering {
 
 // The most threadblocks of a rank, in all instances, if the caller gives no limit. All of them must run at
-// once, and an H100 runs 528 of 512 threads: 132 multiprocessors of 2,048 threads (H100 datasheet).
+// once. An H100 runs 528 threadblocks of 512 threads: 132 multiprocessors × 2,048 threads (H100 datasheet).
 inline constexpr int32_t kMostBlocks = 512;
 
 // Checks that no rank needs more than kMostBlocks threadblocks for its paths in one direction. Each path that
@@ -39,10 +39,10 @@ struct Assignment {
 // other field an entry for each path.
 void MakeBlocks(const Paths& paths, Assignment& assignment);
 
-// Returns an assignment that meets rule P1. With `pair`, an incoming path shares a threadblock with the
-// outgoing path to which its values are forwarded, if the forwarded moves are at least half of the moves of
-// either path. Paths between the same two ranks get different channels, the lowest free ones, and so do
-// groups of one root. Cost: sorting the moves by the pair of paths that they join.
+// Returns an assignment that meets rule P1. With `pair`, an incoming path may share a threadblock with an
+// outgoing path to which its values are forwarded. The forwarded moves must be at least half of the moves of
+// each of the two paths. Paths between the same two ranks get different channels, the lowest free ones, and
+// so do groups of one root. Cost: sorting the moves by the pair of paths that they join.
 Assignment AssignThreadblocks(const std::vector<Move>& moves, const Paths& paths, int32_t num_ranks,
                               bool pair);
 

@@ -1,6 +1,6 @@
-// Every check turns the value of a pass into an order of events, and replays the events chunk by chunk: a
-// rank's state holds the set of ranks whose contributions are there. Moves say in advance who feeds, precedes
-// and overwrites them; the replay compares. Cost: the events, times the sizes of the sets.
+// A check of moves turns the value of a pass into an order of events, and replays the events chunk by chunk:
+// a rank's state holds the set of ranks whose contributions are there. Moves say in advance what feeds,
+// precedes and overwrites them; the replay compares. Cost: the events, times the sizes of the sets.
 #include "ir/lower/verify_passes.h"
 
 #include <fmt/core.h>

@@ -29,7 +29,7 @@ class PassVerifier {
   PassVerifier(bool on, const Collective& collective, const Topology& topology)
       : on_(on), collective_(collective), topology_(topology) {}
 
-  // Checks rules S1 to S7. `pass` is the pass that made the schedule.
+  // Checks rules S1 to S9. `pass` is the pass that made the schedule.
   Status Check(std::string_view pass, const Schedule& schedule) const;
   // Checks that each path is a chain of links between its two ranks, and that a group's paths use the group's
   // links and share its root.
@@ -48,7 +48,7 @@ class PassVerifier {
   // receive. Checks that a fused pair shares a threadblock.
   Status Check(const Ordered& ordered, const Assignment& assignment, const Fusion& fusion,
                int32_t slots) const;
-  // Checks that every value that is sent, received or copied has a slot for its chunk.
+  // Checks that every value that is sent or stored, and every input that a receive adds to, has a slot.
   Status Check(const Moves& moves, const Fusion& fusion, const Buffers& buffers) const;
   // Checks all that Check(ordered) checks, except slots, in the order in which runs are sent and received.
   // Checks that a run is consecutive chunks of one path, at most `max_count`.

@@ -39,7 +39,7 @@ Status CannotWrite(const std::string& path) {
   return InvalidInput(fmt::format("{}: cannot write: {}", path, std::strerror(errno)));
 }
 
-// An flock on a file. It ends with the process.
+// An flock on a file. It ends with this object or with the process.
 class FileLock {
  public:
   // Errors: kInvalidInput if the file cannot be opened for writing.
@@ -55,7 +55,7 @@ class FileLock {
     if (file_ >= 0) close(file_);
   }
 
-  // Returns whether the lock is taken; false while another process holds it.
+  // Tries to take the lock, without waiting. Returns false if another process holds it.
   StatusOr<bool> Take() {
     if (flock(file_, LOCK_EX | LOCK_NB) == 0) return true;
     if (errno == EWOULDBLOCK || errno == EINTR) return false;
@@ -80,7 +80,7 @@ StatusOr<std::vector<std::string>> FilesOf(const std::string& directory) {
   return names;
 }
 
-// Returns one line for each file: the hash of its contents, and its name.
+// Returns a head, and one line for each file: the hash of its contents, and its name.
 StatusOr<std::string> ManifestOf(const std::string& directory) {
   XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> names, FilesOf(directory));
   std::string text(kManifestHead);
@@ -137,8 +137,8 @@ StatusOr<std::string> MakeStaging(const std::string& entry) {
   return directory;
 }
 
-// Renames `staging` to `entry`. First renames a damaged entry to a staging name, since a rename cannot
-// replace a directory with files.
+// Renames `staging` to `entry`. First moves a damaged entry away and removes it, since no rename replaces a
+// directory that is not empty.
 Status PutInPlace(const std::string& staging, const std::string& entry) {
   std::error_code error;
   if (fs::exists(fs::symlink_status(entry, error))) {

@@ -1,10 +1,10 @@
-// Keeps directories that are expensive to make and cheap to read in a folder of all processes of a user. An
-// entry is named by the hash of its key, a text with everything that the entry is made from. One process
-// makes an entry while the others wait. A kill at any moment leaves no half-made entry. The folder has
+// Keeps directories that are expensive to make and cheap to read. They are entries of a folder that all
+// processes of a user share. The name of an entry is the hash of its key, a text with all that it is made
+// from. One process makes an entry while the others wait. A kill leaves no half-made entry. The folder has
 //   HASH/            an entry: its files, `key`, and `manifest` with the hash of every file
 //   HASH.lock        held with flock by the process that makes the entry, and so never stale
 //   HASH.tmp-XXXXXX  an entry that is being made; the next maker of an entry removes leftovers of kills
-//   HASH.failed      why the last attempt failed, for the processes that waited for it
+//   HASH.failed      why the last attempt failed, for processes that waited for it or start soon after it
 #pragma once
 
 #include <functional>
@@ -31,14 +31,14 @@ std::string CachePathOf(const std::string& folder, const std::string& key);
 std::optional<std::string> FindInCache(const std::string& folder, const std::string& key);
 
 // Returns the directory of the entry. An entry that is missing or damaged is made and then renamed to its
-// place. An attempt of another process that failed during the call, or up to ten seconds before it, is not
-// repeated, so that all ranks of a job fail alike. Errors: those of `make`; kInvalidInput if the folder
-// cannot be written; kLimit after wait_s.
+// place. An attempt that failed during the call, or up to ten seconds before it, is not repeated, so that all
+// ranks of a job fail alike; its message comes back as kInvalidInput. Errors: also those of `make`;
+// kInvalidInput if the folder cannot be written; kLimit after wait_s.
 StatusOr<std::string> FindOrMake(const CacheRequest& request);
 
-// Returns the error that FindOrMake would meet before it makes anything: a folder that cannot be written, or
-// an attempt that failed less than ten seconds ago. The ranks of a job call it before they make an entry
-// together, so that an error of one rank ends all.
+// Returns the error that FindOrMake would meet before it makes a missing entry: a folder that cannot be
+// written, or an attempt that failed up to ten seconds ago. Creates the folder and HASH.lock. Ranks of a job
+// call it before they make an entry together, so that an error of one rank ends all.
 Status CheckCanMake(const std::string& folder, const std::string& key);
 
 }  // namespace xccl

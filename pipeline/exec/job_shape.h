@@ -19,8 +19,9 @@ struct JobShape {
   int32_t ranks() const { return hosts * ranks_per_host; }
 };
 
-// Returns nothing if no launcher started this process. Errors: kInvalidInput if the variables do not tell the
-// ranks of a host, if hosts differ in their ranks, or if ranks are dealt to hosts in turn.
+// Returns nothing if neither a launcher nor a user by hand started this process as a rank. Errors: those of
+// FindPlacement; kInvalidInput if the launcher is unusable (UnusableLauncher), if the variables do not tell
+// the ranks of a host, if hosts differ in their ranks, or if ranks are dealt to hosts in turn.
 StatusOr<std::optional<JobShape>> ShapeOfJob(const Environment& environment);
 
 }  // namespace xccl

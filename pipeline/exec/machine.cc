@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns the text of a file of /proc or /sys. ReadFile cannot read it, because the file's size is 0.
+// Returns the text of a file of /proc or /sys; empty if it cannot be read.
 std::string TextOf(const fs::path& path) {
   std::ifstream file(path);
   std::ostringstream text;
@@ -47,8 +47,8 @@ std::string OnPath(const Environment& environment, const std::string& program) {
 
 }  // namespace
 
-// Bandwidths and latencies are those that `tune` measures between processes on current CPUs
-// (tools/net/shapes.py), and those of a network of 10 Gbit/s.
+// Bandwidths and latencies are close to what `tune` measures between processes on current CPUs
+// (tools/net/shapes.py). The network has 10 Gbit/s.
 std::string XmlOfCpuRanks(const JobShape& shape) {
   const std::string source = "assumed for CPU ranks; exec --measure measures";
   std::string host = fmt::format(

@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kShim = "libxccl-nccl.so";
 constexpr const char* kTuner = "libnccl-tuner-xccl.so";
 
-// Folders of installed libraries, relative to the program's own folder: PREFIX/bin, or cli of a build.
+// Folders of installed libraries, relative to PREFIX/bin, the folder of an installed program.
 constexpr const char* kInstalled[] = {"../lib", "../lib64", "../lib/x86_64-linux-gnu",
                                       "../lib/aarch64-linux-gnu"};
 

@@ -20,8 +20,8 @@ struct Plugins {
 };
 
 // Finds the libraries where tools/install and packages put them, relative to the program's folder, or where a
-// build leaves them. Errors: kInvalidInput with the folders if a library is missing; kInvalidInput if
-// LD_PRELOAD cannot name it.
+// build leaves them. Errors: kInvalidInput with the first of these folders if a library is missing;
+// kInvalidInput if a library's path has a blank or a colon, since LD_PRELOAD cannot name it.
 StatusOr<Plugins> FindPlugins(const std::string& program);
 
 // A book, and how a program comes to run its plans.

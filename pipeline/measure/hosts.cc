@@ -1,10 +1,10 @@
-// 1. Two ranks of one host send to each other, and so do two ranks of two hosts. This gives the time of one
-//    small message, the time of each further message, and the rate of a large message.
+// 1. Two ranks of one host send each other small messages, and so do two ranks of two hosts. This gives the
+//    time of one message and of each further message. A large message in one direction gives the rate.
 // 2. The hosts play the rounds of a tournament: in each round, one rank of each host sends or receives. The
 //    rounds load all links between hosts.
 // 3. Two hosts that keep their full rate with each other in all rounds are put on one leaf switch. The rate
 //    of a leaf is the largest sum of its flows to (or from) other leaves in one round.
-// 4. All ranks of host 0 send to host 1 at once. This gives the rate of a NIC under several flows.
+// 4. Ranks of host 0 send to as many ranks of host 1 at once. This gives a NIC's rate under several flows.
 #include "pipeline/measure/hosts.h"
 
 #include <fmt/core.h>
@@ -68,7 +68,7 @@ StatusOr<LoweredProgram> Flows(int32_t ranks, const std::vector<Pair>& pairs, in
 }
 
 // Measures the rate of each pair in bytes per microsecond, while all pairs send at once. Increases `bytes`
-// until the run takes long enough.
+// until the run takes kLongEnoughUs, but not beyond kLargest.
 StatusOr<std::vector<double>> Rates(int32_t ranks, const std::vector<Pair>& pairs, int64_t& bytes,
                                     const MeasureRanks& measure) {
   XCCL_ASSIGN_OR_RETURN(const LoweredProgram flows, Flows(ranks, pairs, 1));
@@ -86,7 +86,7 @@ StatusOr<std::vector<double>> Rates(int32_t ranks, const std::vector<Pair>& pair
   }
 }
 
-// Measures the link between two ranks. Both send, so each operation includes the arrival of a message.
+// Measures the link from a to b. Both send the small messages, so that each operation includes an arrival.
 StatusOr<MeasuredLink> MeasurePair(int32_t ranks, Rank a, Rank b, const MeasureRanks& measure) {
   MeasuredLink link;
   const std::vector<Pair> both = {{a, b}, {b, a}};

@@ -31,20 +31,22 @@ struct MeasuredHosts {
   MeasuredLink between;            // between the first ranks of hosts 0 and 1; zeros if there is one host
   std::vector<double> out, in;     // bytes per us, by host: rate of its fastest flow
   std::vector<int32_t> leaf;       // leaf switch of each host; flows between leaves share links
-  std::vector<double> up, down;    // bytes per us, by leaf: to and from all other leaves together
-  double several = 0;  // total rate of several flows between two hosts ÷ the rate of one; 0: not measured
+  std::vector<double> up, down;    // bytes per us, by leaf: to and from all others, the most in one round
+  double several = 0;  // slowest of several flows between two hosts × their number ÷ rate of one; 0: unknown
   std::vector<std::string> notices;  // rates that the leaves do not explain
 };
 
 // Measures the hosts. `hosts` gives the host of each rank. First measures single messages. Then lets all
 // hosts exchange data in the rounds of a tournament: in each round half of the hosts send, each to another
-// host. Two hosts are on one leaf if they reach full rate with each other in all rounds. Cost: about 4 ×
-// hosts measurements of 0.3 s. Requires at least two ranks.
+// host. Two hosts are on one leaf if they reach full rate with each other in all rounds. If such leaves do
+// not explain all rates, all hosts are on one leaf, and `notices` say so. Cost: about 4 × hosts measurements
+// of 0.3 s. Requires at least two ranks, and a rank on each host. Errors: those of `measure`.
 StatusOr<MeasuredHosts> MeasureHosts(const std::vector<int32_t>& hosts, std::vector<std::string> names,
                                      const MeasureRanks& measure);
 
-// Returns the measured hosts as a topology. A host has a GPU for each rank, a switch that joins the GPUs, and
-// one NIC. The NICs are joined by one switch, or by leaf switches and a spine.
+// Returns the measured hosts as a topology. A host has a GPU for each rank. A switch joins the GPUs if the
+// host has several. If there are several hosts, each has one NIC; one switch, or leaf switches and a spine,
+// join the NICs.
 StatusOr<Topology> TopologyOf(const MeasuredHosts& measured, const std::string& source);
 
 }  // namespace xccl

@@ -8,10 +8,10 @@
 //
 // A rate comes from the difference of the times for kLargeBytes and for half of kLargeBytes, in pieces of
 // equal size. Launch, latency and the first and last pieces cancel out. Let n be the number of pieces, b the
-// time of one threadblock for kLargeBytes, l the time of the links, and m the time of one message. Then the
-// pieces take:
+// time of one threadblock for kLargeBytes, l the time of the links, m the time of one message, and h the time
+// of a hop and of the latency. Then the pieces take:
 // - max(l, b + n m) with several slots, because one piece is received while the next is sent;
-// - n (m + hop) + b more than that with one slot, because sender and receiver take turns;
+// - n (m + h) + b more than that with one slot, because sender and receiver take turns;
 // - max(l, b / kDefaultBlocks + the messages) if kDefaultBlocks threadblocks send in parallel.
 #include "pipeline/measure/machine.h"
 
@@ -241,15 +241,15 @@ class Measuring {
     return as_receiver_us < kLeastDifference * turns_us ? as_sender_us : std::min(as_receiver_us, flow_us);
   }
 
-  // Returns the time of the links for kLargeBytes, which kDefaultBlocks threadblocks move. Returns nullopt if
-  // the threadblocks are slower than the links.
+  // Returns the time of the links for kLargeBytes, which kDefaultBlocks threadblocks move. Returns nullopt
+  // unless the links are slower than the threadblocks by kSameRatio. `block_us`: the time of one threadblock.
   StatusOr<std::optional<double>> LinkUs(const LoweredProgram& flows, double block_us) {
     XCCL_ASSIGN_OR_RETURN(const double us, LargeUs(flows, 2, kLargeBytes / 2 / kDefaultBlocks));
     const double of_blocks_us = block_us / kDefaultBlocks + 2 * PsToUs(CostOf(Protocol::kSimple).message_ps);
     return us > kSameRatio * of_blocks_us ? std::optional(us) : std::nullopt;
   }
 
-  // Measures the rate that the links of a lane reach. Does nothing if threadblocks are slower than the links.
+  // Measures the rate that the links of a lane reach. Changes nothing unless threadblocks are clearly faster.
   Status MeasureLinks(const Lane& lane, double block_us) {
     XCCL_ASSIGN_OR_RETURN(const LoweredProgram flows,
                           Flows(ranks_, {&lane, 1}, kDefaultBlocks, Protocol::kSimple));
@@ -258,7 +258,8 @@ class Measuring {
     return OkStatus();
   }
 
-  // Sets the model's rate of NVLinks or NICs, whichever limits the lane, by its time for kLargeBytes.
+  // Sets the model's rate of NVLinks or NICs, whichever limits the lane, by its time for kLargeBytes. Changes
+  // nothing if the lane reaches all of its bandwidth, or if other links limit it.
   void SetReached(const Lane& lane, double link_us) {
     const double rate = static_cast<double>(kLargeBytes) / link_us * 1e6;
     const double claimed = Reached(topology_, lane.path, model_);

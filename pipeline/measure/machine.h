@@ -1,6 +1,7 @@
-// Measures the constants of a machine model (ir/machine_model.h) by running small programs. Each constant is
-// the difference of the times of two programs, of which only one has the step in question. docs/running.md
-// lists the pairs of programs. If SimulateProgram runs the programs, the result is the model that it used.
+// Measures the constants of a machine model (ir/machine_model.h) by running small programs. A constant comes
+// from the difference of two times: of two programs, only one of which has the step in question, or of one
+// program at two sizes. docs/running.md lists the programs. If SimulateProgram runs the programs, the result
+// is the model that it used.
 #pragma once
 
 #include <string>
@@ -23,16 +24,16 @@ struct MeasuredMachine {
 // the machine lacks the hardware or if threadblocks are too slow to show the constant:
 // - `nvlink_bytes_per_s` without NVLinks;
 // - `nic_per_mille` and `nic_hop_ps` if no GPU reaches another GPU through NICs;
-// - `switch_per_mille` without a switch that multicasts;
-// - `read_bytes_per_s` with fewer than three GPUs;
+// - `switch_per_mille` without a switch that multicasts from one GPU to two others;
+// - `read_bytes_per_s` if fewer than two GPUs reach the first GPU of the ring;
 // - all constants if no ring of GPUs exists.
-// If all paths pass NICs, `hop_ps` includes the time that would be `nic_hop_ps`. `flags_travel`: LL and LL128
-// send flags with the data. LL128 then needs NVLinks; without NVLinks it gets the constants of simple,
+// If every ring passes NICs, `hop_ps` includes the time that would be `nic_hop_ps`. `flags_travel`: LL and
+// LL128 send flags with the data. LL128 then needs NVLinks; without NVLinks it gets the constants of simple,
 // because executors refuse LL128. Latencies, and bandwidths of links that are neither NVLinks nor NIC links,
-// are those of the topology. The largest message is 16 MiB. The model is in doubt if a launch or a hop takes
-// no time, if the measurements vary too much for differences between them, or if the model does not give back
-// the times that were measured. Cost: about 40 measurements. Requires at least two ranks. Errors: those of
-// `measure`.
+// are those of the topology. The largest message is 16 MiB. The model is in doubt if nothing was measured, if
+// a launch or a hop takes no time, if the measurements vary too much to be subtracted from each other, or if
+// the model does not give back the times that were measured. Cost: about 40 measurements. Requires at least
+// two ranks. Errors: those of `measure`.
 StatusOr<MeasuredMachine> MeasureMachine(const Topology& topology, const std::string& source,
                                          bool flags_travel, const Measure& measure);
 

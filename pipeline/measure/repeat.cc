@@ -8,7 +8,7 @@
 namespace xccl {
 namespace {
 
-// Returns whether the spread of the samples is known, or more samples would take too long.
+// Returns whether the samples are enough by the rule in repeat.h.
 bool IsEnough(const std::vector<double>& samples) {
   if (samples.size() < static_cast<size_t>(kLeastSamples)) return false;
   return SpreadOf(samples) <= kKnownSpread || samples.size() >= static_cast<size_t>(kMostSamples) ||

@@ -1,5 +1,5 @@
-// Repeats a measurement until its spread is known, so that a busy machine's times are not taken for the
-// program's.
+// Repeats a measurement until its spread is small or a limit is reached, so that a busy machine's times are
+// not taken for the program's.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@ struct Measured {
 // Runs a program at a size (as nccl-tests counts it) and checks the results.
 using Measure = std::function<StatusOr<Measured>(const LoweredProgram& lowered, int64_t size_bytes)>;
 
-// As Measure, for one run: returns the microseconds of one operation, for each sample; at least one sample.
+// Runs a program as Measure does, but once. Returns the samples of this run, at least one. A sample is the
+// time of one operation in microseconds.
 using Sample =
     std::function<StatusOr<std::vector<double>>(const LoweredProgram& lowered, int64_t size_bytes)>;
 

@@ -52,8 +52,8 @@ class Simulated {
             const PlanOptions& options)
       : topology_(topology), collective_(collective), graphs_(graphs), options_(options) {}
 
-  // Returns the simulated microseconds of the algorithm with the protocol. Returns nullopt if no engine with
-  // the algorithm's name makes a plan for the collective.
+  // Returns the simulated microseconds of the algorithm with the protocol. Simulates only rings and, if every
+  // host has one GPU, trees. Returns nullopt for other algorithms, or if the algorithm's engine has no plan.
   std::optional<double> Us(nccl_tuner::Algorithm algorithm, nccl_tuner::Protocol protocol,
                            int64_t size_bytes) {
     // Trees need one GPU per host: within a host NCCL's trees are chains, which no engine makes.

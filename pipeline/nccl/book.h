@@ -27,11 +27,12 @@ struct Book {
 };
 
 // Makes the book. A plan is kept for each size at which NCCL's time is at least `least_gain` × the plan's
-// predicted time. Sizes between two neighbouring kept sizes are kept as well. Beyond the largest size NCCL
-// decides. A row of `steering` covers sizes at which another algorithm or protocol of NCCL is at least
-// `least_gain` times as fast as NCCL's choice. For this, NCCL's rings are simulated, and NCCL's trees if
-// every host has one GPU. Errors: those of FindGraphs and Tune, and kInvalidInput for a collective that NCCL
-// does not model. Requires: request.pipeline.machine.
+// predicted time. A size between two neighbouring kept sizes gets the plan of the nearer one. If the least
+// size is kept, its plan also serves all smaller sizes. NCCL decides at all other sizes. A row of `steering`
+// covers sizes at which another algorithm or protocol of NCCL is at least `least_gain` times as fast as
+// NCCL's choice. For this, NCCL's rings are simulated, and NCCL's trees if every host has one GPU. Errors:
+// those of FindGraphs and Tune, and kInvalidInput for a collective that NCCL does not model. Requires:
+// request.pipeline.machine.
 StatusOr<Book> MakeBook(const Topology& topology, const TuneRequest& request, double least_gain);
 
 // Appends the rows of MakeBook's `steering` for one collective. Requires: NCCL has a model of it.

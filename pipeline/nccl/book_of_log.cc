@@ -70,7 +70,7 @@ std::vector<Use> UsesOf(const JobCalls& job, std::vector<std::string>& warnings)
   std::map<CollectiveKind, int64_t> unplanned;
   int64_t too_large = 0;
   for (const JobCall& call : job.calls) {
-    if (call.ranks < 2) continue;  // one rank copies and sends nothing
+    if (call.ranks < 2) continue;  // a rank alone sends nothing
     if (!CanPlan(call.collective)) {
       unplanned[call.collective] += call.calls;
       continue;
@@ -172,8 +172,9 @@ std::vector<LogRow> RowsOf(const Use& use, const std::vector<Class>& classes, co
   return rows;
 }
 
-// Adds an entry for each run of kept classes with one plan. A size between two kept classes goes to the
-// nearer class. NCCL serves sizes beyond the job's least and largest, if it may serve the calls.
+// Adds an entry for each run of kept classes with one plan. A size between two neighbouring kept classes goes
+// to the nearer class. A size outside them goes to NCCL if NCCL may serve the calls of the kept class beside
+// it; otherwise it gets the plan of that class.
 void Keep(std::span<const LogRow> rows, const Tuned& tuned, const std::string& prefix, LogBook& book) {
   const auto cut = [&](size_t c) { return LastNearerTo(rows[c].max_bytes, rows[c + 1].min_bytes); };
   for (size_t c = 0; c < rows.size(); ++c) {

@@ -16,7 +16,7 @@
 namespace xccl::nccl {
 
 // The calls of one collective, root and number of ranks at neighbouring sizes. They share a plan. The largest
-// size is at most twice the least.
+// size is at most twice the least; sizes below the least size that is planned count as that size.
 struct LogRow {
   CollectiveKind collective = CollectiveKind::kAllreduce;
   int32_t ranks = 0;
@@ -24,9 +24,9 @@ struct LogRow {
   int64_t min_bytes = 0, max_bytes = 0;  // least and largest size of the calls
   int64_t calls = 0;
   double share = 0;                        // share of the time of all calls; 0..1
-  std::optional<double> measured_us = {};  // of one call; absent: the log has no times
-  TunedRow ours = {};                      // at the size that takes most time; no file: not planned
-  std::optional<Estimate> nccl = {};       // absent: no model of the collective or of the machine
+  std::optional<double> measured_us = {};  // mean of the calls that have times; absent: none has
+  TunedRow ours = {};                      // at the size of the row that takes most time
+  std::optional<Estimate> nccl = {};       // absent: NCCL does not model the collective or machine
   bool nccl_may_serve = true;              // NCCL may serve all calls of the row
   bool kept = false;                       // the plan is in the book
 };
@@ -40,11 +40,12 @@ struct LogBook {
 };
 
 // Plans each row for the busiest group of its number of ranks, on the ranks of this group alone. A plan is
-// kept in three cases: NCCL cannot serve the calls, because the C library makes them; NCCL has no model of
+// kept in three cases: NCCL cannot serve all calls, because the C library makes some; NCCL has no model of
 // their time; or NCCL's time is at least `least_gain` × the plan's time. `share` is a share of measured
-// times, or else of predicted times. Alltoallv, sendrecv and other kinds whose counts no log has are not
-// planned. Errors: kInvalidInput if the job has more ranks than the topology, or if no call can be planned;
-// those of Tune. The `collectives` and `sizes_bytes` of `request` are ignored.
+// times, or else of predicted times. Sendrecv, barriers, user-defined collectives, kinds with counts such as
+// alltoallv, calls of one rank, and sizes above kMaxSizeBytes are not planned. Errors: kInvalidInput if the
+// job has more ranks than the topology, or if no call can be planned; those of Tune. The `collectives` and
+// `sizes_bytes` of `request` are ignored.
 StatusOr<LogBook> MakeBookOfLog(const Topology& topology, const JobCalls& job, const TuneRequest& request,
                                 double least_gain);
 

@@ -23,10 +23,10 @@ struct Figures {
   double least_share;  // NCCL tries no bandwidth below this share of the largest bandwidth that fits
   // Latencies in microseconds by algorithm (tree, ring, CollNet direct and chain, NVLS, NVLS tree, PAT) and
   // protocol (LL, LL128, simple). base_us is that of a call. hop_us is that of a hop over NVLink, over PCIe
-  // and over a network. 0: NCCL lacks this combination.
+  // and over a network. A hop of 0: NCCL lacks this combination.
   double base_us[7][3], hop_us[3][7][3];
   double network_us;  // the cost of a network message on hosts with Intel CPUs
-  // Share of its bandwidth that a tree reaches, by protocol and by size: 64, 128, 256, ... bytes.
+  // Share of its bandwidth that a tree reaches, by protocol and by size: from 64, 128, 256, ... bytes on.
   double tree_share[3][22];
 };
 

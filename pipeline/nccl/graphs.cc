@@ -199,8 +199,8 @@ Channels RingsOf(RingSearch& search, Generation generation, const std::vector<do
   return best;
 }
 
-// Returns the channels of NVLS. Each channel is a multicast tree and gets an equal share of the bandwidth of
-// a GPU's links to multicast switches.
+// Returns the channels of NVLS, which are multicast trees. Their bandwidth is the largest of NCCL's list with
+// which a GPU's links to multicast switches carry all of them.
 Channels NvlsOf(const Topology& topology, const MachineModel& machine, Generation generation) {
   const auto& nodes = topology.spec().nodes;
   if (generation < Generation::kHopper || topology.num_hosts() > 1) return {};
@@ -214,13 +214,13 @@ Channels NvlsOf(const Topology& topology, const MachineModel& machine, Generatio
   return {};
 }
 
-// Returns numbers that differ for hosts with different links: the rates of the NICs and those of all links
-// out of each GPU. Hosts with the same numbers are searched once.
+// Returns the rates of a host's NICs and those of all links out of each GPU. Hosts with the same rates count
+// as equal and are searched once.
 std::vector<double> RatesOf(const Topology& topology, const std::vector<double>& gb_per_s,
                             const std::vector<Rank>& ranks) {
   std::vector<double> rates = NicsOf(topology, topology.HostOf(ranks[0]));
   for (const Rank r : ranks) {
-    rates.push_back(-1);  // ends the list of a NIC or a GPU
+    rates.push_back(-1);  // begins the list of a GPU
     for (const LinkId l : topology.Out(topology.NodeOf(r))) rates.push_back(gb_per_s[l.index()]);
   }
   return rates;

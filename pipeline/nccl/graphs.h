@@ -1,6 +1,6 @@
 // Estimates the channels that NCCL would find on a machine: their number, and the bandwidth of each. The
-// search is a simple form of NCCL's search. It goes through the same list of bandwidths, the largest first,
-// and finds for each bandwidth as many rings as the links can carry.
+// search is a simple form of NCCL's search. It goes through the same list of bandwidths, the largest first.
+// For each bandwidth it places as many rings on the links as it finds with limited work.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct Channels {
 struct Graphs {
   Generation generation = Generation::kAmpere;
   int32_t ranks = 0, nodes = 0;  // a node is a host here, as in NCCL
-  bool nvlink = false;           // all hops within a host are NVLinks; otherwise some are PCIe
+  bool nvlink = false;           // the rings use NVLinks alone within hosts; else hops count as PCIe
   Channels ring, nvls;           // trees use the same channels as rings
 };
 

@@ -33,7 +33,7 @@ struct Case {
   size_t scale() const { return graphs.nodes == 1 ? 0 : graphs.nodes == 2 ? 1 : 2; }
   const Channels& channels() const { return algorithm == Algorithm::kNvls ? graphs.nvls : graphs.ring; }
   bool Is(Algorithm a, Protocol p) const { return algorithm == a && protocol == p; }
-  // Returns the steps of a ring of ranks; for a ring of hosts, the steps between hosts.
+  // Returns the steps of a ring of `members`. With hosts as members, these are the steps between hosts.
   int32_t Steps(int32_t members) const {
     return kind == Kind::kAllreduce                                   ? 2 * (members - 1)
            : kind == Kind::kAllgather || kind == Kind::kReduceScatter ? members - 1

@@ -23,8 +23,8 @@ struct Estimate {
 // Returns the collective as NCCL's tuner names it; nullopt if NCCL does not model its time.
 std::optional<nccl_tuner::Collective> CollectiveOf(CollectiveKind kind);
 
-// Returns an estimate for each algorithm and protocol that NCCL runs by default, without CollNet, in order of
-// algorithm and protocol. `bytes` is the size as nccl-tests counts it. Requires at least two ranks.
+// Returns an estimate for each algorithm and protocol that NCCL runs by default, in order of algorithm and
+// protocol, except CollNet and NVLS trees. `bytes`: the size as nccl-tests counts it. Requires >= 2 ranks.
 std::vector<Estimate> Estimates(const Graphs& graphs, nccl_tuner::Collective collective, int64_t bytes);
 // Returns NCCL's choice: the fastest estimate, and the first of several equal estimates.
 Estimate Choice(const Graphs& graphs, nccl_tuner::Collective collective, int64_t bytes);

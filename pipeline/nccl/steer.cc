@@ -31,7 +31,7 @@ constexpr std::pair<CollectiveKind, Kind> kKinds[] = {{CollectiveKind::kAllreduc
                                                       {CollectiveKind::kBroadcast, Kind::kBroadcast},
                                                       {CollectiveKind::kReduce, Kind::kReduce}};
 
-// Returns the name in lower case and without underscores, because NCCL's variables accept both spellings.
+// Returns the name in lower case and without underscores: NCCL's CollNetDirect is the table's collnet_direct.
 std::string Plain(std::string_view name) {
   std::string plain;
   for (const char c : name)

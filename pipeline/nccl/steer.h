@@ -26,7 +26,8 @@ struct Better {
   std::optional<Choosing> choice;
 };
 // Appends a row for every run of neighbouring sizes with the same choice. The choice of the first size also
-// holds for all smaller sizes. Beyond the last size NCCL decides. Requires ascending sizes.
+// holds for all smaller sizes. NCCL decides at sizes that no row covers: beyond the last size, between two
+// rows, and at sizes without a choice. Requires ascending sizes.
 void AddRows(nccl_tuner::Collective collective, int64_t nodes, int64_t ranks, std::span<const Better> sizes,
              std::vector<nccl_tuner::Row>& rows);
 
@@ -43,11 +44,13 @@ struct TestRun {
 };
 // Reads the JSON file that nccl-tests writes with -J (interchange/traces/nccl_tests.h). The run must set both
 // NCCL_ALGO and NCCL_PROTO, each to one name, or neither. If it sets NCCL_MIN_NCHANNELS or
-// NCCL_MAX_NCHANNELS, it must set both to the same number. Errors: kInvalidInput with the file and the key.
+// NCCL_MAX_NCHANNELS, it must set all four variables, and these two to the same number. Errors: kInvalidInput
+// with the file and the key.
 StatusOr<TestRun> ReadTestRun(std::string_view text, const std::string& file);
 
 // Returns the rows for sizes at which a forced choice is at least `least_gain` times as fast as NCCL's own
-// choice on the same ranks. Errors: kInvalidInput if there are forced runs but no run of NCCL's own choice.
+// choice for the same collective, hosts and ranks. Errors: kInvalidInput if such a group has forced runs but
+// no run of NCCL's own choice.
 StatusOr<std::vector<nccl_tuner::Row>> Steer(std::span<const TestRun> runs, double least_gain);
 // Reads files of nccl-tests and calls Steer. Errors: those of ReadTestRun and Steer, and of reading.
 StatusOr<std::vector<nccl_tuner::Row>> SteerByFiles(std::span<const std::string> files, double least_gain);

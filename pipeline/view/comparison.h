@@ -23,7 +23,7 @@ std::string ComparisonPage(std::string_view page, const Comparison& comparison,
 
 // Returns an SVG for a paper, on white. It shows time, bus bandwidth and time ÷ bound over size; if there is
 // only one size, it shows one row per engine. Colours and labels mark auto, the engines that are fastest at
-// some size, and measured times (dashed). All other lines are grey, unless there are few lines.
+// some size, machines, and measured times (dashed). All other lines are grey, unless there are few lines.
 std::string ComparisonSvg(const Comparison& comparison, const Origin& origin);
 
 }  // namespace xccl

@@ -16,8 +16,8 @@ namespace xccl {
 // The charts' names: "time", "busbw", "ratio", "messages".
 const std::vector<std::string_view>& ChartNames();
 
-// A width as "3.4in", "86mm", "8.6cm" or "245pt", and the size of the font in one of these units. Errors:
-// kUsage with the flag's name, also if the texts would leave no room for the chart.
+// Reads a width such as "3.4in", "86mm", "8.6cm" or "245pt", and the size of the font in one of these units.
+// Errors: kUsage with the flag's name, also if the texts would leave no room for the chart.
 StatusOr<FigureSize> ParseFigureSize(std::string_view width, std::string_view font);
 
 // Returns an SVG of the chart in that size. Errors: kInvalidInput if no row has a value for it.

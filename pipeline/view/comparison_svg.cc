@@ -231,7 +231,7 @@ std::string Rows(const std::vector<EngineLine>& lines, const std::vector<size_t>
   return text;
 }
 
-// Returns the text below the plots: machines, names of grey lines, command. Moves `y` to the text's end.
+// Returns the text below the plots: machines, remarks, grey lines, command. Moves `y` to the text's end.
 std::string Notes(const std::vector<EngineLine>& lines, const Comparison& comparison, const Origin& origin,
                   double& y) {
   std::vector<std::string> grey;

@@ -1,5 +1,5 @@
 // 1. Collect the rows of the comparison into lines, by name.
-// 2. Find the front: a line is not on the front if another line is at least as fast at all its sizes.
+// 2. Find the front: a line is not on it if another line is at least as fast at every size that the line has.
 // 3. Find the lines that lead: lines of the front that have the least time at some size.
 // 4. Sort the lines.
 #include "pipeline/view/engine_lines.h"

@@ -26,12 +26,12 @@ std::string_view LabelOf(EngineGroup group);   // "Searches", to show to the use
 EngineGroup GroupOf(std::string_view engine);
 
 struct EngineLine {
-  std::string name;  // with several machines: "dgx-h100" for auto, else "dgx-h100: ring"
+  std::string name;  // "ring"; with several machines "dgx-h100: ring", and "dgx-h100" for auto
   EngineGroup group = EngineGroup::kOthers;
   bool leads = false;  // on the front, and at some size no engine is faster
-  // True if no other line is at least as fast at all sizes of this line. Of several equal lines only the
-  // first is on the front. auto is never on the front and never leads, because its plans are other engines'
-  // plans. Measured lines are never on the front and never lead, because they are not plans.
+  // True if no other line is at least as fast at all sizes of this line. Only the first of several equal
+  // lines is on the front. Lines of kAuto and kMeasured do not count: they keep no line off the front, are
+  // never on it, and never lead. The former show other engines' plans, and the latter show no plans.
   bool on_front = false;
   std::vector<PlanTime> points;  // by size
 };

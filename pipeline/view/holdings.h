@@ -43,8 +43,8 @@ struct HoldingWrite {
 // also keeps every arrival and all links.
 class BinnedHoldings {
  public:
-  // `most_arrivals` limits the arrivals that are kept for followed chunks. Requires a plain schedule. Cost: a
-  // few sorts of all (transfer, chunk) pairs.
+  // Follows as many chunks as have about `most_arrivals` arrivals. Requires a plain schedule. Cost: a few
+  // sorts of all (transfer, chunk) pairs.
   BinnedHoldings(const Collective& collective, const Topology& topology, const ScheduleTrace& trace,
                  int64_t most_arrivals);
   // Computes the share from a program's writes. A write arrives in `parts` equal parts. `links`: by chunk,

@@ -1,7 +1,7 @@
 // 1. Write the topology: the hosts, and a column for each property of nodes and of links.
 // 2. Lay the machine out (draw/layout).
 // 3. Write the drawing: a column for each property of items, of frames and of cables.
-// Lengths are rounded to tenths of a pixel.
+// Lengths are rounded to tenths of a pixel, the drawing's width and height to whole pixels.
 #include "pipeline/view/machine_data.h"
 
 #include <cmath>

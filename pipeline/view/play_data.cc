@@ -4,9 +4,9 @@
 //    passes of the instruction run.
 // 2. Make a message of every send. All branches of a multicast make one message, and so do the sends that one
 //    reduction in a switch adds up. A message stands for all passes of its instruction.
-// 3. Put messages on links at the times of the trace. If the trace extrapolates, it has no times of
-//    messages on links: put a message there from the start to the end of its send, with a share of the
-//    link's busy time by bytes.
+// 3. Put messages on links at the times of the trace. A trace that extrapolates, or would be too long, has no
+//    times of messages on links. Then put a message there from the start of its send to the end of its
+//    receive, with a share of the link's busy time by bytes.
 // 4. Write messages one by one or, if there are too many, sums over time, ranks and chunks.
 #include "pipeline/view/play_data.h"
 

@@ -1,5 +1,5 @@
-// 1. Count the entries that each rank adds to the longest list of the page.
-// 2. Choose ranks until this list is full: first the ranks of the critical path from its end to its start,
+// 1. Count the entries that each rank adds to the page.
+// 2. Choose ranks while their entries fit: first the ranks of the critical path from its end to its start,
 //    then all other ranks in order.
 // 3. Write the chosen ranks as columns with one entry for each threadblock, instruction, dependency and pass.
 #include "pipeline/view/program_data.h"
@@ -103,7 +103,7 @@ class ProgramWriter {
   }
 
  private:
-  // Returns the entries that each rank adds to the longest list of the page.
+  // Returns the entries that each rank adds to the page: instructions, half of the dependencies, and passes.
   std::vector<int64_t> EntriesOfRanks() const {
     std::vector<int64_t> entries(static_cast<size_t>(index_.num_ranks()));
     for (int32_t node = 0; node < index_.size(); ++node)

@@ -128,8 +128,8 @@ void WriteBinned(const Plan& plan, const ScheduleTrace& trace, int32_t bins, Jso
   json.EndObject();
 }
 
-// Moves load above 1 to later bins, and what is left at the end to earlier bins. Such load is there if only a
-// common time of several messages is known, so that they overlap on a link.
+// Moves load above 1 to later bins, and what is left at the end to earlier bins. Messages overlap on a link,
+// and so load it above 1, if only the time of all their passes together is known.
 void SpreadOverflow(std::vector<double>& loads) {
   const auto move_on = [](auto begin, auto end) {
     double rest = 0;

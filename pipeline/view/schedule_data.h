@@ -24,7 +24,7 @@ void WriteSchedule(const Plan& plan, const ScheduleTrace& trace, const ViewOptio
 void WriteUntraced(const Plan& plan, const Simulation& simulation, const std::string& reason,
                    JsonWriter& json);
 
-// The parts that the page has of schedules and of programs alike.
+// All that follows is for schedules and for programs.
 
 // The most (rank, chunk) cells, or digits of link loads, on the page. The page then has a few MB.
 inline constexpr int64_t kMostCells = 400'000;
@@ -39,8 +39,8 @@ void WriteTotals(const LinkTotals& totals, JsonWriter& json);
 // Returns the number of bins of the time: as many as a screen can show, but fewer if many links are used.
 int32_t BinsFor(const LinkTotals& totals);
 
-// Writes the share of every bin in which each link is busy. Assumes that a message spreads its busy time
-// evenly over the time from its start to its end on the link.
+// Writes for every link and bin the share of the bin for which the link is busy. Assumes that a message
+// spreads its busy time evenly over the time from its start to its end on the link.
 void WriteLoads(int32_t num_links, std::span<const TracedHop> hops, int64_t time_ps, int32_t bins,
                 JsonWriter& json);
 

@@ -17,8 +17,8 @@ namespace xccl {
 
 struct ViewOptions {
   const MachineModel* machine = nullptr;  // machine model for programs; null: only links take time
-  bool links_alone = false;               // on request: the page does not say why there is no machine model
-  int64_t most_entries = 60'000;          // most entries of one list; larger schedules are shown as sums
+  bool links_alone = false;               // no model by request: the page does not say why it has none
+  int64_t most_entries = 60'000;          // most entries of one list; larger plans are shown as sums
   Deadline deadline = Deadline();
 };
 
@@ -34,7 +34,8 @@ struct PlanView {
   std::string json;  // contains no '<', so that it can be placed in a script element
 };
 
-// Simulates the plan and draws its machine. Errors: those of LowerBound; kLimit if the deadline passes.
+// Simulates the plan and draws its machine. Errors: those of LowerBound and SimulateProgram, kLimit if
+// the deadline passes.
 StatusOr<PlanView> ViewPlan(const Plan& plan, const std::string& name, const ViewOptions& options);
 
 // Returns `page` with the mark @XCCL_DATA@ replaced by the plans. The page shows `title` and `command`.
