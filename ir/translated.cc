@@ -269,18 +269,6 @@ SymmetryGroup TranslationsFor(const Collective& collective, const Topology& topo
   return kept ? group : SymmetryGroup(topology);
 }
 
-std::vector<Rank> OneOfEachOrbit(const Collective& collective, const Topology& topology,
-                                 const CollectiveSizes& sizes) {
-  if (topology.num_ranks() < kManyRanks) return {collective.ranks().begin(), collective.ranks().end()};
-  const bool all_alike = IsAllreduce(collective.kind()) && collective.num_members() == topology.num_ranks();
-  const SymmetryGroup group =
-      all_alike ? FindTranslations(topology) : TranslationsFor(collective, topology, &sizes);
-  std::vector<Rank> kept;
-  for (const Rank r : collective.ranks())
-    if (group.Representative(group.OrbitOf(r)) == r) kept.push_back(r);
-  return kept;
-}
-
 Schedule Translate(Schedule base, const SymmetryGroup& group) {
   base.symmetry = group.generators();
   Normalize(base);

@@ -108,11 +108,6 @@ class Translations {
 SymmetryGroup TranslationsFor(const Collective& collective, const Topology& topology,
                               const CollectiveSizes* sizes = nullptr);
 
-// Returns one member of each orbit, if the translations keep the collective; otherwise, and on few ranks,
-// returns all members. An allreduce of all ranks is kept even if parts do not map to parts.
-std::vector<Rank> OneOfEachOrbit(const Collective& collective, const Topology& topology,
-                                 const CollectiveSizes& sizes);
-
 // Returns a schedule that stands for `base` and all its translates. Normalized; plain if the group is
 // trivial. Engines plan for the lowest rank of each orbit and then call Translate. Requires: `base` moves
 // only chunks of parts that represent their orbits, and Translations::Create accepts the group.

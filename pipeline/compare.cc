@@ -191,7 +191,7 @@ size_t LongestNameOf(const std::vector<std::string>& engines, CollectiveKind kin
     std::string& name = is_asked ? of_asked.made_by : longest.made_by;
     if (engine.name.size() > name.size()) name = engine.name;
   }
-  longest.variation = longest.made_by.empty() ? "" : "99999 messages";
+  longest.variation = longest.made_by.empty() ? "" : MessagesText(123'456) + " messages";
   of_asked.variation = "reordered";
   size_t most = 0;
   for (const std::string& name : engines) {

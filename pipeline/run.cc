@@ -182,10 +182,11 @@ void NoticeOtherSizes(const PlanSizes& of, const std::vector<int64_t>& sizes,
 // Runs one size after another and shows each row. Without `head`, the first run gives the table's header.
 Status RunTableOf(const std::vector<int64_t>& sizes, const std::optional<RunTableOptions>& head,
                   const std::function<StatusOr<RunResult>(int64_t size)>& run, const Deadline& deadline,
-                  const RunShow& show) {
+                  const RunShow& show, std::string_view what = "anything") {
   if (head) XCCL_RETURN_IF_ERROR(show.begin({.ran = *head, .rows = {}, .usage = {}, .notices = {}}));
   for (size_t i = 0; i < sizes.size(); ++i) {
-    if (deadline.IsOver() && i == 0) return LimitReached(deadline.Passed() + " before anything ran");
+    if (deadline.IsOver() && i == 0)
+      return LimitReached(fmt::format("{} before {} ran", deadline.Passed(), what));
     if (deadline.IsOver())
       return show.end(
           fmt::format("{}; {} and what follows did not run", deadline.Passed(), SizeText(sizes[i])));
@@ -290,7 +291,8 @@ Status RunBook(const std::string& directory, const std::vector<int64_t>& asked_s
       query.size_bytes = size;
       return RunQuery(book, query, settings, machine);
     };
-    XCCL_RETURN_IF_ERROR(RunTableOf(sizes, std::nullopt, run, settings.deadline, show));
+    XCCL_RETURN_IF_ERROR(RunTableOf(sizes, std::nullopt, run, settings.deadline, show,
+                                    done.size() == 1 ? "anything" : ToString(entry.collective)));
   }
   return OkStatus();
 }

@@ -20,7 +20,9 @@ class Orbits {
   const SymmetryGroup& OfMachine();
   // Returns TranslationsFor() of the collective. Requires: every call is for the same collective and sizes.
   const SymmetryGroup& OfCollective(const Collective& collective, const CollectiveSizes& sizes);
-  // Returns OneOfEachOrbit() of the members. Requires: as OfCollective.
+  // Returns one member of each orbit, if the translations keep the collective; otherwise, and on few ranks,
+  // returns all members. An allreduce of all ranks is kept even if parts do not map to parts. Requires: as
+  // OfCollective.
   std::vector<Rank> OneOfEach(const Collective& collective, const CollectiveSizes& sizes);
 
  private:

@@ -172,9 +172,10 @@ std::vector<LogRow> RowsOf(const Use& use, const std::vector<Class>& classes, co
   return rows;
 }
 
-// Adds an entry for each run of kept classes with one plan. A size between two neighbouring kept classes goes
-// to the nearer class. A size outside them goes to NCCL if NCCL may serve the calls of the kept class beside
-// it; otherwise it gets the plan of that class.
+// Adds an entry for each run of kept classes with one plan. A size between two neighbouring classes goes to
+// the nearer class if both are kept, or if NCCL may not serve the calls of the kept class; otherwise it goes
+// to NCCL. A size below the first class or above the last goes to NCCL if NCCL may serve the calls of that
+// class.
 void Keep(std::span<const LogRow> rows, const Tuned& tuned, const std::string& prefix, LogBook& book) {
   const auto cut = [&](size_t c) { return LastNearerTo(rows[c].max_bytes, rows[c + 1].min_bytes); };
   for (size_t c = 0; c < rows.size(); ++c) {
@@ -185,6 +186,8 @@ void Keep(std::span<const LogRow> rows, const Tuned& tuned, const std::string& p
       last = cut(c);
     else if (rows[c].nccl_may_serve)
       last = rows[c].max_bytes;
+    else if (c + 1 < rows.size())
+      last = cut(c);
     if (joined && rows[c - 1].ours.file == rows[c].ours.file) {
       book.entries.back().max_bytes = last;
       continue;
@@ -192,7 +195,10 @@ void Keep(std::span<const LogRow> rows, const Tuned& tuned, const std::string& p
     const auto from = std::ranges::find(tuned.entries, rows[c].ours.file, &PlanBookEntry::file);
     PlanBookEntry entry = *from;
     entry.file = prefix + entry.file;
-    entry.min_bytes = joined ? cut(c - 1) + 1 : rows[c].nccl_may_serve ? rows[c].min_bytes : 0;
+    if (!joined && rows[c].nccl_may_serve)
+      entry.min_bytes = rows[c].min_bytes;
+    else
+      entry.min_bytes = c > 0 ? cut(c - 1) + 1 : 0;
     entry.max_bytes = last;
     if (std::ranges::find(book.entries, entry.file, &PlanBookEntry::file) == book.entries.end())
       book.plans.push_back(tuned.plans[static_cast<size_t>(from - tuned.entries.begin())]);

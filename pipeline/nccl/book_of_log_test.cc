@@ -113,6 +113,23 @@ TEST(BookOfLog, LeavesToNcclWhatDoesNotGain) {
   EXPECT_TRUE(all.warnings.empty());
 }
 
+// Calls of the C library lie below, between and above sizes that NCCL serves faster.
+TEST(BookOfLog, CallsThatNcclMayNotServeTakeNoSizesFromIt) {
+  const Topology topology = LoadTopology("dgx-a100").value();
+  JobCalls job;
+  job.ranks = 8;
+  job.groups = {{8, {AllRanks(8)}}};
+  for (const int64_t size : {1 << 10, 1 << 14, 1 << 18, 1 << 22, 1 << 26})
+    job.calls.push_back(Call(CollectiveKind::kAllreduce, 8, size, 10, size == 1 << 14 || size == 1 << 22));
+  TuneRequest request;
+  request.pipeline.machine_of_topology = true;
+  const LogBook book = MakeBookOfLog(topology, job, request, 1e6).value();
+  ASSERT_EQ(book.entries.size(), 3u);
+  for (const JobCall& call : job.calls) EXPECT_EQ(Served(book, call).has_value(), !call.nccl_may_serve);
+  for (const int64_t size : {4, 1 << 19, 1 << 30})
+    EXPECT_TRUE(Served(book, Call(CollectiveKind::kAllreduce, 8, size, 1, false))) << size;
+}
+
 TEST(BookOfLog, Refusals) {
   const Topology topology = LoadTopology("full-mesh:4").value();
   JobCalls job;

@@ -99,6 +99,7 @@ class RingSearch {
 
   bool Extend(Rank at, size_t length, int32_t rings) {
     if (++tried_ > kMostTried) return true;
+    if (ranks_.size() == 1) return Ring(rings + 1);  // takes no bandwidth inside the host
     if (length == ranks_.size()) return Take(at, ranks_[0], [&] { return Ring(rings + 1); });
     std::vector<std::pair<double, Rank>> candidates;
     for (const Rank next : ranks_)

@@ -102,6 +102,29 @@ TEST(NcclGraphs, AreTheLeastOfAllHosts) {
   EXPECT_LE(rings[0].count * rings[0].inter_gb_per_s, 12.5);
 }
 
+// A ring takes no link inside a host of one GPU. The NIC of 50 GB/s carries one channel of 45 or 40 GB/s,
+// which NCCL makes two.
+TEST(NcclGraphs, HaveHostsOfOneGpu) {
+  const Topology machine = ReadNativeXml(R"(
+      <topology name="four" arch="sm90">
+        <cluster hosts="4">
+          <full-mesh ranks="1" bandwidth="100GB/s" latency="700ns"/>
+          <nic id="nic"/>
+          <link from="gpu:*" to="nic" bandwidth="55GB/s" latency="500ns"/>
+          <fabric id="f" bandwidth="400Gbit/s" latency="1us"/>
+        </cluster>
+      </topology>)",
+                                         "four.xml")
+                               .value();
+  const StatusOr<Graphs> graphs = FindGraphs(machine, HopperModel());
+  ASSERT_TRUE(graphs.ok()) << graphs.status().message();
+  EXPECT_EQ(graphs->nodes, 4);
+  EXPECT_EQ(graphs->ranks, 4);
+  EXPECT_GT(graphs->ring.count, 0);
+  EXPECT_LE(graphs->ring.count * graphs->ring.inter_gb_per_s, 50);
+  EXPECT_EQ(ChoiceOf(*graphs, Kind::kAllreduce, int64_t{1} << 30), "ring simple");
+}
+
 std::string Refused(const char* topology) {
   return FindGraphs(LoadTopology(topology).value(), AmpereModel()).status().message();
 }

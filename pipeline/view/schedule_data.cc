@@ -266,8 +266,11 @@ void WriteUntraced(const Plan& plan, const Simulation& simulation, const std::st
   json.Member("time_ps", simulation.time_ps);
   json.Member("chunks", plan.collective.num_chunks());
   json.Member("notes",
-              std::vector<std::string>{"This schedule is too large to be shown over time (" + reason +
-                                       "). The loads of links are those of the whole run."});
+              std::vector<std::string>{"This schedule is too large to be shown over time (" + reason + "). " +
+                                       (plan.schedule.symmetry.empty()
+                                            ? "The loads of links are those of the whole run."
+                                            : "The times of links are those of the whole run; their "
+                                              "bytes and messages are not counted.")});
   WriteTotals(totals, json);
   json.Key("detail");
   json.Null();

@@ -21,8 +21,7 @@ StatusOr<Verdict> Decider::AskForSums(SolverQuestion question, int32_t chunks, i
   Synthesis made = Wrap(chunks, {});
   made.schedule = ScheduleOf(topology_, machine_, made.collective.num_chunks(), answer.sends);
   Normalize(made.schedule);
-  outcome.divergent =
-      same_sum_ && !request_.allow_divergent && !IsBitwiseSame(made.schedule, made.collective, topology_);
+  outcome.divergent = !request_.allow_divergent && !IsBitwiseSame(made.schedule, made.collective, topology_);
   if (outcome.divergent) return Verdict::kStopped;
   outcome.verdict = Verdict::kFeasible;
   outcome.how = "z3";

@@ -36,12 +36,11 @@ StatusOr<Phases> PhasesOf(const SynthesisRequest& request, const Topology& rever
 }  // namespace
 
 Decider::Decider(const SynthesisRequest& request, std::span<const Engine> engines, Topology reversed,
-                 Form form, bool same_sum)
+                 Form form)
     : request_(request),
       engines_(engines),
       reversed_(std::move(reversed)),
       form_(form),
-      same_sum_(same_sum),
       topology_(form == Form::kGather ? reversed_ : *request.topology),
       machine_(MakeMachine(topology_, *request.topology)),
       deadline_(request.limits.deadline),
@@ -58,7 +57,6 @@ StatusOr<std::unique_ptr<Decider>> Decider::Create(const SynthesisRequest& reque
   Topology reversed = ReverseTopology(*request.topology);
   const StatusOr<Phases> phases = PhasesOf(request, reversed, 1);
   Form form = Form::kSums;
-  bool same_sum = false;
   if (phases.ok()) {
     // Chunks with equal holders and needers are interchangeable as sums only if all ranks that need a sum
     // contribute to it, or none of them does.
@@ -66,7 +64,7 @@ StatusOr<std::unique_ptr<Decider>> Decider::Create(const SynthesisRequest& reque
     for (size_t c = 0; c < phases->gather.needers.size(); ++c)
       if (!phases->gather.needers[c].empty())
         (phases->gather.contributing_holders[c].empty() ? do_not : contribute) = true;
-    same_sum = phases->has_gather && phases->has_spread;
+    const bool same_sum = phases->has_gather && phases->has_spread;  // several ranks may need the same sum
     if (!same_sum && !(contribute && do_not))
       form = phases->has_gather ? Form::kGather : phases->has_spread ? Form::kSpread : Form::kNothing;
   }
@@ -75,7 +73,7 @@ StatusOr<std::unique_ptr<Decider>> Decider::Create(const SynthesisRequest& reque
     return InvalidInput(
         fmt::format("smt: {}: more than 64 contributions in a sum", request.collective->name()));
   }
-  return std::unique_ptr<Decider>(new Decider(request, engines, std::move(reversed), form, same_sum));
+  return std::unique_ptr<Decider>(new Decider(request, engines, std::move(reversed), form));
 }
 
 SolveLimits Decider::LimitsOf(int64_t work) const {

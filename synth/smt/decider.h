@@ -120,8 +120,7 @@ class Decider {
   const SynthesisRequest& request() const { return request_; }
 
  private:
-  Decider(const SynthesisRequest& request, std::span<const Engine> engines, Topology reversed, Form form,
-          bool same_sum);
+  Decider(const SynthesisRequest& request, std::span<const Engine> engines, Topology reversed, Form form);
   bool IsCopies() const { return form_ == Form::kSpread || form_ == Form::kGather; }
   // Requires: IsCopies().
   const CopyProblem& ProblemOf(int32_t chunks);
@@ -138,7 +137,6 @@ class Decider {
   const std::span<const Engine> engines_;
   const Topology reversed_;
   const Form form_;
-  const bool same_sum_;       // sums are made and then spread, so several ranks may need the same sum
   const Topology& topology_;  // of machine_: reversed for kGather
   const Machine machine_;
   const Deadline deadline_;

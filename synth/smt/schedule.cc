@@ -72,7 +72,7 @@ StepsAndRounds Take(const Schedule& schedule, const Topology& topology, const Ma
 std::vector<Witness> FindWitnesses(const SynthesisRequest& request, const Machine& machine, int32_t chunks,
                                    std::span<const Engine> engines) {
   SynthesisRequest asked = request;
-  asked.limits = {};
+  asked.limits = {.deadline = request.limits.deadline};
   asked.limits.chunks = chunks;
   asked.limits.steps = request.limits.steps;
   asked.limits.work_units = kWitnessWork;

@@ -35,7 +35,7 @@ struct Witness {
   StepsAndRounds took;
 };
 // Returns the plans of the witness engines among `engines`, in their order, with `chunks` chunks per part.
-// Each engine gets the request's limit of steps, a small limit of work, and no deadline. Leaves out plans
+// Each engine gets the request's limit of steps, its deadline, and a small limit of work. Leaves out plans
 // with another number of chunks, and plans that give ranks different roundings of a sum, unless the request
 // allows them.
 std::vector<Witness> FindWitnesses(const SynthesisRequest& request, const Machine& machine, int32_t chunks,

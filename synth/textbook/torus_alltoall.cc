@@ -303,7 +303,8 @@ StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   double longest_ps = 0, all_ps = 0, hops = 0;
   for (size_t i = 0; i < torus.num_dims(); ++i) {
     const double side = torus.Size(i), mean = side / 4;
-    const double busy_ps = static_cast<double>(request.size_bytes) * mean / 2 * torus.ps_per_byte[i];
+    const double share = side > 2 ? mean / 2 : 0.5;  // of a rank's data, over a link
+    const double busy_ps = static_cast<double>(request.size_bytes) * share * torus.ps_per_byte[i];
     longest_ps = std::max(longest_ps, busy_ps);
     all_ps += busy_ps;
     hops += mean;

@@ -250,7 +250,7 @@ StatusOr<Synthesis> PlanTwoTier(const RankGraph& graph, const Collective& collec
       const int64_t demand = demands[h * m + k];
       if (demand == 0) continue;
       std::vector<PairPart> parts = parts_of(h, k);
-      service.AddSteps(static_cast<size_t>(h * m + k), g, service.fullest / g / kFinest,
+      service.AddSteps(static_cast<size_t>(h * m + k), g, std::max<int64_t>(1, service.fullest / g / kFinest),
                        Deal(parts, demand, g), pieces);
     }
   }

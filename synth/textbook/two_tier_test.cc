@@ -106,6 +106,10 @@ TEST(TwoTier, OddDemandsVerify) {
       ASSERT_TRUE(planned.ok()) << planned.status().message();
       const Synthesis& made = *planned;
       EXPECT_EQ(ToStatus(VerifySchedule(made.schedule, made.collective, cluster)), OkStatus());
+      for (ChunkId c(0); c.value < made.collective.num_chunks(); ++c.value)
+        EXPECT_TRUE(made.collective.Weight(c) > 0 ||
+                    made.collective.PartWeight(made.collective.PartOf(c)) == 0)
+            << c.value;
       Schedule normalized = made.schedule;
       Normalize(normalized);
       EXPECT_TRUE(normalized == made.schedule);
