@@ -1,4 +1,4 @@
-// Each engine adds itself to the table with one line.
+// Each engine is one line of the table below. The engines of TextbookEngines() share the first line.
 #include "synth/engines.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// The table of all engines. `auto`, `smt`, `compare`, `--help`, the list in the docs and the tests read the
-// table.
+// The table of all engines. `auto`, `smt`, `compare`, `sweep`, `--help` and the tests read the table. A test
+// compares the list in the docs with it.
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@ namespace xccl {
 
 // Returns all engines in a fixed order, the default engine last.
 std::span<const Engine> AllEngines();
-// Returns the engine called `name`. Error: kUsage with "did you mean".
+// Returns the engine called `name`. Error: kUsage with the nearest name or, if none is near, with all names.
 StatusOr<const Engine*> FindEngine(std::string_view name);
 // Returns the engine that makes plans if the user names no engine.
 const Engine& DefaultEngine();

@@ -5,7 +5,8 @@
 //    another.
 // 3. Units move along the path found to the port that stays lowest. If no move helps the highest port, the
 //    next highest port is tried.
-// The possible loads are the bases of a polymatroid: if no exchange helps, they are optimal (Fujishige 1980).
+// The possible loads are the bases of a polymatroid: if no exchange helps the highest port, no other
+// distribution has a lower highest port (Fujishige 1980).
 #include "synth/bfb/balance.h"
 
 #include <algorithm>
@@ -85,7 +86,8 @@ class Balancing {
           types_of_[static_cast<size_t>(p_.port[e])].push_back({static_cast<int32_t>(t), e});
     std::vector<int32_t> order(ports);
     std::iota(order.begin(), order.end(), 0);
-    // Each round makes one port lower. Augmenting paths need at most ports × entries rounds.
+    // Each round makes one port lower. The limit of ports × entries rounds is that of augmenting paths in a
+    // flow.
     for (size_t round = 0; round < ports * p_.port.size(); ++round) {
       std::stable_sort(order.begin(), order.end(),
                        [&](int32_t a, int32_t b) { return Height(a) > Height(b); });
@@ -142,7 +144,7 @@ class Balancing {
   std::vector<double> load_;
   std::vector<int64_t> flow_;
   std::vector<int32_t> entries_;
-  // By port, for the last step of a search to the port: units leave from_entry_ and enter to_entry_.
+  // By port, for the last step of the path to it in a search: units leave from_entry_ and enter to_entry_.
   std::vector<int32_t> from_entry_, to_entry_;
   std::vector<int32_t> reached_;  // ports in the order in which the search reaches them
   struct TypeAt {

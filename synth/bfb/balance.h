@@ -2,8 +2,9 @@
 // solves this problem once for each receiver and level (synth/bfb/receiver.h).
 //
 // Input: ports, each with a speed and an initial load; and types of units, each with the ports that may carry
-// its units. Output: for each type, a whole number of units for each of its ports. The list of load ÷ speed
-// over all ports, largest first, is lexicographically least. Its first entry is the receiver's time.
+// its units. Output: for each type, a whole number of units for each of its ports. The largest load ÷ speed
+// of a port, the receiver's time, is as small as possible. If all speeds are equal and all loads are whole,
+// the list of loads, largest first, is lexicographically least.
 #pragma once
 
 #include <cstdint>

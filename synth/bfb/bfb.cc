@@ -5,9 +5,9 @@
 // 4. StartOf lists the chunks that each rank has before copies are made.
 // 5. A BfbPlanner plans the copies. For sums, a BfbPlanner plans copies on the reversed machine, and Reverse
 //    turns the copies into sums.
-// 6. An allreduce without symmetry is planned twice, and the faster plan is kept: every member sums a share,
-//    or only the central ranks sum.
-// Cost: for copies and for sums, one BfbPlanner, and one Score for each number of chunks that is tried.
+// 6. An allreduce without symmetry may be planned twice (Plan), and the faster plan is kept: every member
+//    sums a share, or only the central ranks sum.
+// Cost of a plan: one BfbPlanner for copies and one for sums, and one Score for each number of chunks tried.
 #include "synth/bfb/bfb.h"
 
 #include <fmt/core.h>
@@ -32,8 +32,8 @@
 namespace xccl {
 namespace {
 
-// Candidate numbers of chunks for the data of each source: small numbers and multiples of 2 and 3. If ports
-// have equal speeds, each port's share of the data is a simple fraction.
+// Candidate numbers of chunks for the data of each source: small numbers, mostly multiples of 2 or 3. If
+// ports have equal speeds, each port's share of the data is a simple fraction.
 constexpr int32_t kChunkChoices[] = {1, 2, 3, 4, 5, 6, 8, 10, 12, 16};
 // The most receivers that are scored to compare numbers of chunks, and the most central ranks that make sums.
 constexpr int32_t kSampleRanks = 12;
@@ -57,7 +57,7 @@ struct Start {
 };
 
 // Cuts each part into `chunks` chunks and lists the sources. In an allreduce, each rank of `centres` makes
-// the sums of an equal share of the buffer.
+// the sums of a piece of the buffer. The pieces are nearly equal.
 Start StartOf(const Collective& collective, std::span<const Rank> centres, int32_t chunks) {
   Start start{collective.WithChunks(chunks), {}};
   const auto add = [&](Rank rank, ChunkRange block, int64_t weight) {
@@ -84,8 +84,8 @@ Start StartOf(const Collective& collective, std::span<const Rank> centres, int32
   return start;
 }
 
-// Returns the translations if all ranks are members, have equal parts, and translations take any rank to any
-// other.
+// Returns the translations if they take any rank to any other and all ranks are members. Serves allgather,
+// reduce_scatter and allreduce; an allreduce only if all ranks can sum equally many of the requested chunks.
 std::optional<SymmetryGroup> SymmetryOf(const SynthesisRequest& request) {
   const Collective& collective = *request.collective;
   const CollectiveKind kind = collective.kind();
@@ -132,8 +132,9 @@ class Planning {
 
  private:
   // The aims of a plan, in the order in which they are tried. The next aim is tried only if every plan of the
-  // aim before takes more steps than --steps allows. kTime: plans in waves over hops of low latency.
-  // kNoWaves: each distance is one step. kSteps: each distance is one step, and hops may have any latency.
+  // aim before takes more steps than --steps allows. kTime: in waves where Half can make them, over hops of
+  // low latency. kNoWaves: each distance is one step. kSteps: each distance is one step, and hops may have
+  // any latency.
   enum class Aim : uint8_t { kTime, kNoWaves, kSteps };
 
   // Returns nullopt if the plan has more steps than --steps allows.
@@ -164,13 +165,14 @@ class Planning {
 
   int32_t ChunksAsked(int32_t otherwise) const { return request_.limits.chunks.value_or(otherwise); }
 
-  // Returns the hops that plans use: unless aim_ is kSteps, the hops not slower than LatencyThatJoins.
+  // Returns the hops that plans use: all hops if aim_ is kSteps, otherwise those of at most LatencyThatJoins.
   BfbNetwork NetworkOf(const RankGraph& graph) const {
     return {graph, aim_ == Aim::kSteps ? std::numeric_limits<int64_t>::max()
                                        : LatencyThatJoins(graph, collective_.ranks())};
   }
 
-  // Returns up to kSampleRanks central members, whose farthest members are nearest in both directions.
+  // Returns up to kSampleRanks central members: for them, (hops to the farthest member) + (hops from the
+  // farthest member) is least.
   std::vector<Rank> Centres() {
     const BfbNetwork network = NetworkOf(graphs_.forward());
     std::vector<int32_t> from(static_cast<size_t>(request_.topology->num_ranks()), 0), to = from;
@@ -221,7 +223,8 @@ class Planning {
     return Pruned(planner.Make(start.sources, LevelByLevel(), start.cut.num_chunks()), start);
   }
 
-  // Returns a multiple of `chunks` as the number of chunks. The first of many small waves arrives sooner.
+  // Returns the number of chunks for a plan in waves, a multiple of `chunks`. The first of many small chunks
+  // arrives sooner.
   int32_t InWaves(int32_t chunks, std::span<const Rank> centres) const {
     if (request_.limits.chunks) return chunks;
     const int64_t starts =
@@ -303,7 +306,7 @@ StatusOr<Synthesis> MakePlan(const SynthesisRequest& request) {
 }
 
 // Estimates the work: making the graph of ranks; a look at all hops for each source, or for one source if all
-// are alike; and a transfer to each rank. An allreduce takes the work twice.
+// are alike; and a transfer of each source's data to each rank. An allreduce takes the work twice.
 StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
   const Topology& topology = *request.topology;

@@ -1,7 +1,7 @@
 // The engine "bfb": breadth-first broadcast (Zhao et al., NSDI 2025). Every chunk moves along shortest paths.
-// In step t a rank receives the chunks that start t hops away, loading the links into the rank as evenly as
-// possible. Plans that are not split into waves have as many steps as the machine's diameter. On tori,
-// hypercubes and full meshes plans also use the full bandwidth.
+// Without waves, a rank receives in step t the chunks that start t hops away, and loads its links as evenly
+// as possible. Copies then take as many steps as the longest of these paths has hops, and so do sums. On
+// tori, hypercubes and full meshes plans also use the full bandwidth.
 #pragma once
 
 #include "synth/common/synthesizer.h"

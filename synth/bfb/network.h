@@ -29,7 +29,7 @@ class BfbNetwork {
   int32_t num_ranks() const { return static_cast<int32_t>(in_.size()); }
   // Returns the hops into `r`, sorted by the rank that they come from.
   std::span<const InHop> In(Rank r) const { return in_[r.index()]; }
-  // Returns the speed of each port of `r` in bytes per second.
+  // Returns the speed of each port of `r` in bytes per second: the bandwidth of its fastest hop.
   std::span<const double> PortSpeeds(Rank r) const { return port_speed_[r.index()]; }
 
   // Returns the fewest hops from `start` to every rank or, if `backwards`, from every rank to `start`; -1 if

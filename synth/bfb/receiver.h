@@ -43,8 +43,8 @@ struct BfbPiece {
 };
 
 // Appends the receiver's pieces to `pieces`. A level is the set of sources at one distance. With
-// `level_by_level` each level alone loads the ports as evenly as possible, as the blocking model needs.
-// Otherwise the total loads of the levels so far are as even as possible. `sent` holds the units that each
+// `level_by_level` the load of each level alone is as even as possible, as the blocking model needs.
+// Otherwise the total load of the levels so far is as even as possible. `sent` holds the units that each
 // sender class sends to all receivers planned so far, and is updated. Returns a time in units ÷ (bytes per
 // second). With `level_by_level` it is the sum of the times of each level's fullest port, otherwise the time
 // of the port that is fullest in total. Cost: sources × hops, and one Balance for each level.

@@ -1,6 +1,6 @@
 // 1. The constructor finds the distances by one search from each source. Level d is the data that starts d
 //    hops away.
-// 2. SplitIntoWaves gives every (rank, source) a later wave than the ranks one hop before.
+// 2. SplitIntoWaves gives the data of a source a later wave at each rank than at the ranks one hop before.
 // 3. Make plans every receiver with PlanReceiver and turns each piece into a transfer.
 // 4. With translations Make plans only rank 0. The translation that takes source s to rank 0 turns a transfer
 //    of s's data to rank 0 into a transfer of rank 0's data to another rank. The compressed schedule consists
@@ -90,7 +90,7 @@ void BfbPlanner::NumberDomains() {
   }
   places_ = *std::max_element(size.begin(), size.end());
   if (static_cast<size_t>(domains_) * static_cast<size_t>(places_) > 4 * ranks) {
-    // Places of domains with very different sizes do not correspond. All ranks form one domain.
+    // Places do not correspond in domains of very different sizes. All ranks are then made one domain.
     domains_ = 1;
     places_ = static_cast<int32_t>(ranks);
     std::fill(domain_of_.begin(), domain_of_.end(), 0);

@@ -1,7 +1,8 @@
 // Makes the schedule of a breadth-first broadcast from the plans of all receivers. Input: the sources; a
 // network, for sums that of the reversed machine; and the machine's translations, if all ranks are alike.
-// Output: a schedule of copies that writes every chunk once at every rank. With translations one receiver is
-// planned, and the schedule is compressed. A domain is one of RankGraph::Domain (synth/common/rank_graph.h).
+// Output: a schedule of copies that writes every chunk once at every rank but its source. With translations
+// one receiver is planned, and the schedule is compressed. A domain is one of RankGraph::Domain
+// (synth/common/rank_graph.h).
 #pragma once
 
 #include <cstdint>
@@ -27,13 +28,13 @@ class BfbPlanner {
   double Score(std::span<const BfbSource> sources, bool level_by_level, int32_t most) const;
   // Returns the normalized schedule; with symmetry it is compressed. Each level is one step, or several steps
   // after SplitIntoWaves. Requires the same ranks of sources as in the constructor; with symmetry also equal
-  // blocks and weights. Cost: linear in the transfers, and one PlanReceiver for each receiver.
+  // blocks and weights. Cost: a sort of the transfers, and one PlanReceiver for each receiver.
   Schedule Make(std::span<const BfbSource> sources, bool level_by_level, int32_t num_chunks) const;
-  // Splits the steps into waves. A rank receives the data of each source's domain in waves of its own: first
-  // the data of the rank's own domain, then the data of the domain before it in cyclic order. In a wave each
-  // chunk of a block has its own step. Without waves, a relay of data from many domains would wait for data
-  // only because other data has a lower step. Cost: one pass over the hops for each source; with symmetry one
-  // pass.
+  // Splits the steps into waves; does nothing if there is one domain or one level. A rank receives the data
+  // of each source's domain in waves of its own: first the data of the rank's own domain, then the data of
+  // the domain before it in cyclic order, and so on. In a wave each chunk of a block has its own step.
+  // Without waves, data that a rank relays would wait for data of other domains only because that has a lower
+  // step. Cost: one pass over the hops for each source; with symmetry one pass.
   void SplitIntoWaves();
 
  private:

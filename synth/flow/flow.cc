@@ -1,7 +1,8 @@
-// 1. SolveConcurrentFlow finds the flow in which the busiest link takes the least time.
+// 1. SolveConcurrentFlow finds a flow in which the busiest link takes about the least time.
 // 2. TryPieces cuts each part into equal pieces, and ShareOut distributes the pieces over the part's routes.
 //    The number of pieces grows until the links are about as evenly loaded as in the flow.
-// 3. TryWaves cuts the data of each route into more and more waves while that helps.
+// 3. TryWaves cuts the data of each route into more and more waves, until two increases in a row do not help.
+// 4. Consider simulates each candidate and keeps the fastest plan.
 // 4. Consider simulates each candidate and keeps the fastest plan.
 // A hop in this file is a stretch of a route from one GPU to the next GPU. Within a wave, data with more hops
 // ahead has lower steps. Cost: rounds of the linear program × (sources × links × log), and the simulations.
@@ -43,7 +44,7 @@ constexpr int32_t kRounds = 200;
 constexpr std::array<int32_t, 8> kPieces = {1, 2, 3, 4, 6, 8, 16, 64};
 constexpr std::array<int32_t, 4> kWaves = {3, 8, 20, 48};
 // The most links that the transfers of all candidates together cross, which limits the time for simulations.
-// kQuickWork is the limit if the engine `auto` asks for the plan.
+// The first candidate may cross more. kQuickWork is the limit if the engine `auto` asks for the plan.
 constexpr int64_t kDefaultWork = 14'000'000;
 constexpr int64_t kQuickWork = 1'000'000;
 // If bytes take a smaller share of a plan's time, latency is most of the time. Finer pieces then do not help.
@@ -100,7 +101,8 @@ class Planning {
   }
   bool Stopped() const { return stopped_ && stopped_(); }
 
-  // Returns the number of links that all parts together cross if each part takes a path of the fewest links.
+  // Returns the number of links that the parts together cross if each part takes a path of the fewest links.
+  // With symmetry, counts the parts of one source of each orbit.
   int64_t LeastHops() const {
     const std::vector<int64_t> one(static_cast<size_t>(topology_.num_links()), 1);
     int64_t hops = 0;
@@ -139,7 +141,7 @@ class Planning {
     return OkStatus();
   }
 
-  // Returns the links that one simulation crosses. If translates share links, every translate is simulated.
+  // Returns how many links transfers cross in one simulation. Runs every translate if translates share links.
   int64_t Work(const Routes& routes) const {
     int64_t crossed = 0;
     bool shared = false;
@@ -201,7 +203,8 @@ class Planning {
     return Simulate(schedule, cut, topology_, timing);
   }
 
-  // Returns the part into which translation e turns `part`. Without alltoall(v) e is the identity.
+  // Returns the part into which translation e turns `part`. For other kinds than alltoall(v), e is the
+  // identity.
   PartId ImageOf(int64_t e, const RoutedPart& part) const {
     if (e == 0) return part.part;
     const auto member = [&](Rank r) {
@@ -299,7 +302,7 @@ class Planning {
   int64_t best_ps_ = 0;
 };
 
-// Returns the number of sources: one sending rank of each orbit. Only alltoall(v) has nontrivial orbits.
+// Returns the number of sources or more: one rank of each orbit. Only alltoall(v) has nontrivial orbits.
 int64_t NumSources(const Collective& collective, const SymmetryGroup& group) {
   if (collective.kind() == CollectiveKind::kScatter) return 1;
   if (collective.kind() != CollectiveKind::kSendrecv) return group.num_rank_orbits();
@@ -308,8 +311,8 @@ int64_t NumSources(const Collective& collective, const SymmetryGroup& group) {
   return static_cast<int64_t>(senders.size());
 }
 
-// Returns the work of solving the flow. Each round searches from every source. A search takes (orbits of
-// links) × (levels of a heap of these orbits).
+// Returns the work of solving the flow in kRounds rounds. Each round searches from every source. A search
+// takes (orbits of links) × (levels of a heap of these orbits).
 int64_t FlowWork(const SynthesisRequest& request) {
   const SymmetryGroup group = TranslationsFor(*request.collective, *request.topology);
   const int64_t links = group.num_link_orbits();

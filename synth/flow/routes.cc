@@ -1,7 +1,7 @@
 // ShareOut works in three steps.
 // 1. Each route gets its share in the flow, rounded down to whole pieces.
 // 2. Each piece that remains goes to the route of its part that adds the least crowding.
-// 3. Sweeps over all parts move single pieces to other routes while the sum of crowding falls.
+// 3. Sweeps over all parts move single pieces to other routes where that lowers the sum of crowding.
 // The crowding of a link is an exponential function of its time ÷ the time of the flow's busiest link.
 #include "synth/flow/routes.h"
 
@@ -15,7 +15,7 @@ namespace {
 // The factor in the exponent of the crowding. A link that takes 5 % more time than the flow's busiest link
 // has 20 times the crowding of that link. The busiest links therefore dominate the sum of crowding.
 constexpr double kCongestionExponent = 60;
-// The most sweeps over all parts. Sweeping ends earlier if no piece moves.
+// The most sweeps. They end earlier if no piece moves or the busiest link takes no longer than in the flow.
 constexpr int32_t kSweeps = 6;
 
 // Returns the crowding of a link. busy: the link's time ÷ the time of the flow's busiest link. The function

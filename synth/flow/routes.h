@@ -19,7 +19,7 @@ struct Route {
   int32_t pieces = 0;  // pieces of the part that take this route, set by ShareOut
 };
 
-// A part that moves, and its routes.
+// A part that moves, and its routes. With symmetry, only parts of one source of each orbit are listed.
 struct RoutedPart {
   Rank source, destination;
   PartId part;
@@ -29,7 +29,7 @@ struct RoutedPart {
 
 class Routes {
  public:
-  // Lists the distinct routes of each part. Linear in trees × demands × links on a route.
+  // Lists the distinct routes of each part. Cost: demands × (trees of a source)² × links on a route, at most.
   Routes(const FlowProblem& problem, const ConcurrentFlow& flow);
 
   // Cuts every part into `pieces` equal pieces and gives each piece a route, so that links are loaded evenly.

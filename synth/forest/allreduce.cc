@@ -93,9 +93,9 @@ class Planner {
     bytes_ = static_cast<double>(CollectiveSizes(*request.collective, request.size_bytes).size_bytes());
   }
 
-  // Returns the use of `trees` with the least estimated time. Requires `trees` sorted by depth. If `chunks`
-  // is set, uses all trees and cuts the buffer into exactly `chunks` chunks. The estimate is infinite if
-  // every use takes more steps than the budget allows.
+  // Returns the use of `trees` with the least estimated time among those that are tried. Requires `trees`
+  // sorted by depth. If `chunks` is set, uses all trees and cuts the buffer into exactly `chunks` chunks. The
+  // estimate is infinite if every use takes more steps than the budget allows.
   Use Choose(std::span<const SpanningTree> trees, std::optional<int32_t> chunks) {
     Use best;
     std::vector<int64_t> load(cables_.size(), 0);
@@ -169,7 +169,7 @@ struct Packed {
 
 constexpr int32_t kMostGivenTrees = 128;  // the most trees that are tried for a given number of chunks
 
-constexpr int64_t kMostCapacity = int64_t{1} << 39;  // the largest sum of all capacities, in units of UnitOf
+constexpr int64_t kMostCapacity = int64_t{1} << 39;  // in units of UnitOf; all capacities sum to < 2 × this
 
 // Returns the unit of capacities, in bytes per second: the greatest common divisor of the bandwidths, or a
 // larger unit if the capacities would add up to more than kMostCapacity.
@@ -208,8 +208,8 @@ StatusOr<std::vector<Cable>> CablesOf(const Topology& topology) {
 
 // Packs trees several times and returns the packing with the least estimated time. Tries one shallow tree,
 // and the number of trees that PackSpanningTrees chooses. If the number of chunks is given, tries its
-// divisors as the number of trees instead. Returns nullopt if every packing takes more steps than `budget`
-// allows.
+// divisors up to kMostGivenTrees as the number of trees instead. Returns nullopt if every packing takes more
+// steps than `budget` allows.
 std::optional<Packed> Pack(const SynthesisRequest& request, std::span<const Cable> cables,
                            StepBudget& budget) {
   std::vector<CapacityEdge> edges;

@@ -13,14 +13,16 @@ namespace xccl::forest {
 // Returns OK if every node of the machine is a GPU and a member. Errors: kInvalidInput.
 Status NeedsGpusAlone(const SynthesisRequest& request);
 
-// Plans an allreduce or barrier of all ranks on a machine of GPUs alone. If every cable is equally fast in
-// both directions, the rate is within kTreeTolerance of the bound of partitions (docs/ir.md, lower bounds),
-// which no plan beats. Errors: kInvalidInput if NeedsGpusAlone fails or some ranks are not joined in both
-// directions; kLimit if `budget` allows no plan. Requires CheckReachable.
+// Plans an allreduce or barrier of all ranks on a machine of GPUs alone. No plan has a higher rate than the
+// bound of partitions (docs/ir.md, lower bounds) if every cable is equally fast in both directions. For large
+// sizes, the rate is within kTreeTolerance of the bound, unless one of the TreePackingLimits ends the
+// packing. Errors: kInvalidInput if NeedsGpusAlone fails, or if cables that are fast enough to count do not
+// join all ranks in both directions; kLimit if `budget` allows no plan. Requires CheckReachable.
 StatusOr<Synthesis> SynthesizeAllreduceTrees(const SynthesisRequest& request, StepBudget& budget);
 
-// Returns whether NeedsGpusAlone holds and any two GPUs have equal bandwidths in both directions. No trees
-// then have a higher rate than the trees of SynthesizeAllreduceTrees, except by kTreeTolerance.
+// Returns whether NeedsGpusAlone holds and any two GPUs have equal bandwidths in both directions, added up
+// over parallel links. Unless parallel links differ or a limit ends the packing, no trees then have a higher
+// rate than those of SynthesizeAllreduceTrees, except by kTreeTolerance.
 bool HasEvenCables(const SynthesisRequest& request);
 
 }  // namespace xccl::forest

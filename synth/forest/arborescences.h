@@ -1,11 +1,11 @@
 // Packs arborescences: trees of arcs that lead away from one root. There can be as many trees as the least
-// cut from the root allows (Edmonds, 1973). The trees are shallow, as far as the search finds them.
+// cut from the root allows (Edmonds, 1973). The search prefers shallow trees.
 //
 // Input: a directed graph, a root, and for each arc the number of trees that may use it. Output: k trees, or
 // none if some cut has less capacity than k. Cost: trees × arcs tests. A test is a flow of at most k units,
 // which mostly stays near its sink. If arcs are plentiful, as in full meshes, the cost is trees × arcs steps
-// without tests. Small graphs cost up to 64 times as much, to find shallower trees. Source: Berczi and Frank
-// (2010), here breadth-first.
+// without tests. On small graphs the trees are grown up to 65 times, to find shallower trees. Source: Berczi
+// and Frank (2010), here breadth-first.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Arborescence {
 
 int32_t DepthOf(std::span<const Arborescence> trees);  // depth of the deepest tree
 
-// The most trees that are grown with tests, which keep sets of trees in 64 bits.
+// The most trees that are grown with tests. A test keeps sets of trees in 64 bits.
 inline constexpr int32_t kMostArborescences = 64;
 
 // Packs k >= 1 trees. An arc's capacity is the number of trees that may use the arc. Returns nullopt if no k

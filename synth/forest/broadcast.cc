@@ -1,10 +1,10 @@
 // A reduce is planned as a broadcast on reversed links. The room of a link is the number of trees that may
 // use it.
 // 1. Pack computes the least cut between the root and any rank, which limits the number and the rate of
-//    trees. It then packs trees (synth/forest/arborescences.h): as many as the cut allows, or a single tree.
+//    trees. It then packs trees (synth/forest/arborescences.h): as many as the cut allows, or a given number.
 // 2. SlicingOf cuts each tree's share into slices that follow each other through the tree. If no two trees
-//    share a link, one long message over each arc carries all slices of a tree. Otherwise all steps of one
-//    slice come before the steps of the next slice.
+//    share a link and slices are short, one long message over each arc carries all slices of a tree.
+//    Otherwise all steps of one slice come before the steps of the next slice.
 // 3. EstimatePs estimates the time of each choice, and MakeSchedule makes the schedule of the fastest.
 #include "synth/forest/broadcast.h"
 
@@ -28,7 +28,7 @@ namespace xccl::forest {
 namespace {
 
 constexpr int64_t kSlicesOfMessage = 128;  // slices that cost as much as a message: LL128 lines in 16 KiB
-constexpr int64_t kMostLongSlices = 8;     // the most slices that are longer than kFineSegmentBytes
+constexpr int64_t kMostLongSlices = 8;     // the most slices of >= kFineSegmentBytes, if no link is shared
 constexpr int32_t kRoomSearch = 12;        // bisections for the least scale of the rooms
 
 struct Packed {
@@ -36,7 +36,7 @@ struct Packed {
   bool shared = false;  // some link may be in several trees
 };
 
-// Returns the links as arcs that lead away from the root. Capacities are bandwidths ÷ their common divisor.
+// Returns the links as arcs, reversed for a reduce. Capacities are bandwidths ÷ their common divisor.
 std::vector<CapacityArc> ArcsOf(const Topology& topology, bool reversed) {
   int64_t divisor = 0;
   for (const Link& link : topology.spec().links) divisor = std::gcd(divisor, link.bandwidth_bytes_per_s);
@@ -74,7 +74,7 @@ std::optional<Packed> PackWithRoom(int32_t ranks, Rank root, int64_t k, std::spa
 
 // Packs `given` trees or, if absent, as many trees as the least cut allows. If that number is too large,
 // packs kMostArborescences trees. With a fixed number of trees the rooms are in proportion to the bandwidths,
-// at the least scale at which the trees fit.
+// at about the least scale at which the trees fit. Returns nullopt if LeastCut returns 0.
 std::optional<Packed> Pack(const Topology& topology, Rank root, bool reversed, std::optional<int32_t> given) {
   const int32_t ranks = topology.num_ranks();
   const std::vector<CapacityArc> bandwidths = ArcsOf(topology, reversed);
@@ -117,7 +117,7 @@ struct Slicing {
 };
 
 // Returns the cost of one more slice, in bytes that a link sends in the same time. In the blocking model a
-// slice is a message and costs the latency and overhead of a link.
+// slice is a message and costs the latency and overhead of a link; the costliest link counts.
 double BytesOfSlice(const Topology& topology, TimeModel model) {
   if (model == TimeModel::kPipelined)
     return static_cast<double>(LeastUsefulBytes(topology)) / kSlicesOfMessage;
@@ -130,8 +130,9 @@ double BytesOfSlice(const Topology& topology, TimeModel model) {
 
 // Chooses the number of slices. Let b be the bytes of a tree's share, d the arcs to the deepest rank after
 // the first arc, and u the cost of a slice in bytes. With s slices a tree takes the time of b + d × b/s + s ×
-// u bytes. The least is at s = √(d × b / u). Trees that share links take turns with one slice each; other
-// trees use long messages. In the blocking model a message waits for all of its chunks and is never long.
+// u bytes. The least is at s = √(d × b / u). Trees that share links take turns with one slice each. Other
+// trees use long messages if slices are shorter than kFineSegmentBytes. In the blocking model a message waits
+// for all of its chunks and is never long. Given chunks are dealt to the trees, without long messages.
 Slicing SlicingOf(const SynthesisRequest& request, const Packed& packed) {
   const auto trees = static_cast<int32_t>(packed.trees.size());
   if (const auto& given = request.limits.chunks) return {.slices = (*given + trees - 1) / trees};
@@ -150,8 +151,9 @@ Slicing SlicingOf(const SynthesisRequest& request, const Packed& packed) {
 }
 
 // Estimates the time of the plan: the busiest link's time, plus the time of a small piece to the deepest
-// rank. Chunks are dealt out to the trees in turn. If trees share links and the number of chunks is given,
-// the piece is a whole chunk, because chunks of different trees wait for each other.
+// rank. Chunks are dealt out to the trees in turn. The piece is a whole chunk in the blocking model. The
+// piece is also a whole chunk if trees share links and the number of chunks is given, because chunks of
+// different trees wait for each other.
 double EstimatePs(const SynthesisRequest& request, const Packed& packed, const Slicing& slicing) {
   const Topology& topology = *request.topology;
   const double bytes =
@@ -215,7 +217,7 @@ Synthesis MakeSchedule(const SynthesisRequest& request, const Packed& packed, co
 
 // Returns the numbers of trees to try; nullopt means as many as the cut allows. One tree is tried because it
 // is the shallowest. If `chunks` is given, also tries one tree for each chunk, up to kMostArborescences, and
-// the largest number of trees that divides `chunks`.
+// the largest such number of trees that divides `chunks`.
 std::vector<std::optional<int32_t>> TreesToTry(std::optional<int32_t> chunks) {
   if (!chunks) return {std::nullopt, 1};
   const int32_t most = std::min(*chunks, kMostArborescences);

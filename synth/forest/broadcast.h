@@ -1,5 +1,5 @@
-// Broadcast and reduce over trees that together respect the bandwidth of every link. The rate of the trees is
-// the least cut between the root and any rank, and no plan has a higher rate. docs/engines/forest.md.
+// Broadcast and reduce over trees that together respect the bandwidth of every link. No plan has a higher
+// rate than the least cut between the root and any rank, which the trees can reach. docs/engines/forest.md.
 #pragma once
 
 #include "base/status.h"
@@ -7,10 +7,12 @@
 
 namespace xccl::forest {
 
-// Plans a broadcast or reduce of all ranks on a machine of GPUs alone. The rate is that of the least cut if
-// kMostArborescences trees are enough for it, and on full meshes. Otherwise it is the best rate found with
-// kMostArborescences trees. Errors: kInvalidInput if NeedsGpusAlone fails or the bandwidths are 2^62 units or
-// more in all; kLimit if no plan has as few steps as --steps allows. Requires CheckReachable.
+// Plans a broadcast or reduce of all ranks on a machine of GPUs alone. Small sizes may use a single tree, and
+// given chunks limit the number of trees. Otherwise the rate is that of the least cut if kMostArborescences
+// trees are enough for it, or if the machine is a full mesh of equal links. If neither holds, the rate is the
+// best found with kMostArborescences trees. Errors: kInvalidInput if NeedsGpusAlone fails or the bandwidths
+// add up to 2^62 times their common divisor or more; kLimit if no plan has as few steps as --steps allows.
+// Requires CheckReachable.
 StatusOr<Synthesis> SynthesizeBroadcastTrees(const SynthesisRequest& request);
 
 }  // namespace xccl::forest

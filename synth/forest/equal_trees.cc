@@ -1,7 +1,8 @@
 // 1. The first pass grows the trees one by one. Each tree avoids the links that earlier trees load.
 // 2. Each later pass takes out every tree in turn and grows it again. The new tree replaces the old tree if
 //    it adds less to the sum of powers (EqualTreesAim).
-// 3. If a pass replaces no tree, the power is raised. The search ends after the last power.
+// 3. If a pass replaces no tree, the power is raised. The search ends after the last power, or when work or
+//    time runs out.
 // The price of a link is the amount that one more use adds to the sum. A tree that enters several GPUs behind
 // a switch uses a link repeatedly. The tree is then grown again, with the price of the link's last use.
 #include "synth/forest/equal_trees.h"

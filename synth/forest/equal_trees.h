@@ -1,5 +1,5 @@
-// Packs broadcast trees of equal weight, a given number for each root. The trees load the links nearly as
-// evenly as this number of trees can. They serve `--chunks`: every tree carries one chunk.
+// Packs broadcast trees of equal weight, a given number for each root. The search makes the loads of links as
+// even as it can with this number of trees. They serve `--chunks`: every tree carries one chunk.
 //
 // Input: a machine, and roots with demands. Output: trees. Method: local search over trees that TreeGrower
 // grows. No bound is known on how far the result is from the best trees.

@@ -1,7 +1,7 @@
 // 1. PlacesOf gives each host with GPUs a place, and refines the classes of all other nodes: a class splits
 //    while its nodes have neighbours in different sets of places.
-// 2. FoldHosts joins all links from one place to another. A host's cable counts with the rate at which the
-//    host's nearest GPUs reach it, for example over PCIe.
+// 2. FoldHosts joins all links from one place to another. A host's cable counts with no higher rate than that
+//    at which the host's nearest GPUs reach it, for example over PCIe.
 #include "synth/forest/folded_hosts.h"
 
 #include <fmt/core.h>

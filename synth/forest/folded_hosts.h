@@ -3,7 +3,7 @@
 // linear program. synth/forest/unfolder.h turns these trees into trees between the ranks of the machine.
 //
 // Two switches are of one class if they join the same hosts and the same classes, whatever the rates. For
-// example, the leaf switches of one group of rails are a class, and so are all spine switches above them. A
+// example, all leaf switches above the same hosts are a class, and so are all spine switches above them. A
 // place is a host or a class: one node of the folded machine.
 #pragma once
 
@@ -15,16 +15,18 @@
 
 namespace xccl::forest {
 
-// A link of `topology` stands for all cables from one place to another. Its bandwidth is the sum of the rates
-// at which the nearest GPUs of the cables' hosts reach the cables. Its latency is that of the slowest cable.
+// A link of `topology` stands for all cables from one place to another. Its bandwidth is the sum of the
+// cables' rates. The rate of a host's cable is at most that at which the host's nearest GPUs reach the cable.
+// The latency is the largest of any cable, including the paths to these GPUs.
 struct FoldedHosts {
   Topology topology;               // rank h is the h-th host that has a GPU
   std::vector<Rank> host_of_rank;  // by rank of the machine
   std::vector<NodeId> place;       // by node of the machine: its place, as a node of `topology`
 };
 
-// Returns nullopt if there are fewer than two hosts with GPUs. Linear, except for the refinement of classes,
-// which looks at all links as often as the fabric has levels.
+// Returns nullopt if there are fewer than two hosts with GPUs, or if the folded topology is not valid. Cost:
+// for each cable of a host a search inside the host. The refinement of classes looks at all links as often as
+// the fabric has levels.
 std::optional<FoldedHosts> FoldHosts(const Topology& machine);
 
 // A path between a node of a host and one of the host's nearest GPUs. It passes no other GPU and no node of

@@ -26,8 +26,9 @@
 namespace xccl::forest {
 namespace {
 
-// The most pieces, of all trees together, for each cable of the host with the most cables. Whole pieces can
-// then be dealt to cables so that no cable has more than 1 + 1 / kPiecesPerCable times the even load.
+// The number of pieces at which Cut aims, of all trees together, for each cable of the host with the most
+// cables. Whole pieces can then be dealt to cables so that no cable has more than about 1 + 1 /
+// kPiecesPerCable times the even load.
 constexpr int64_t kPiecesPerCable = 8;
 
 double SecondsPerPs(const Task& task) {
@@ -136,8 +137,8 @@ int64_t MostCables(const Topology& machine, const FoldedHosts& folded) {
 }
 
 // Cuts trees into pieces of about equal shares, so that a heavy tree can use several cables. Leaves out trees
-// that carry less than a quarter of a piece. `root_of` returns the rank that is the root of a piece, given
-// the tree's host.
+// that carry less than a quarter of a piece, unless all do. `root_of` returns the rank that is the root of a
+// piece, given the tree's host. Returns the heaviest piece first.
 template <typename RootOf>
 std::vector<Piece> Cut(const Task& task, const FoldedHosts& folded, const PackingProblem& problem,
                        const FractionalPacking& packing, RootOf root_of) {

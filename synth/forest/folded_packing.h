@@ -13,13 +13,14 @@
 namespace xccl::forest {
 
 // Returns the rows of the linear program on the folded machine. Returns nullopt if PackFolded does not serve
-// the request: chunks are given, some rank is no member, the collective is a barrier, fewer than two hosts
-// have GPUs, or there would be more than kMostRows rows.
+// the request: "folded" is passed over, chunks are given, some rank is no member, the collective is a
+// barrier, fewer than two hosts have GPUs, or there would be more than kMostRows rows.
 std::optional<int64_t> FoldedRows(const SynthesisRequest& request);
 
 // Packs trees at the best rate between hosts; for an allreduce, pairs of trees. Requires that FoldedRows
 // returns a number, and a task without symmetry and twins. Errors: kLimit if the solver fails, the GPUs of a
-// host do not reach each other inside the host, or the plan would have too many transfers.
+// host do not reach each other inside the host, the cables of two hosts do not meet, or the plan would have
+// too many transfers.
 StatusOr<Candidate> PackFolded(const Task& task, const PackingAim& aim);
 
 }  // namespace xccl::forest

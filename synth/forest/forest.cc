@@ -3,7 +3,8 @@
 // 1. A broadcast or reduce on a machine of GPUs alone uses whole trees. If they are far from the bound,
 //    packed trees are tried as well.
 // 2. A barrier, or an allreduce in a given number of chunks, uses whole trees.
-// 3. Any other allreduce uses whole trees. If they are not near the bound, packed trees are tried as well.
+// 3. Any other allreduce uses whole trees. If there are none, or they are not near the bound, packed trees
+//    are tried as well. If whole trees would take long, packed trees with symmetry are tried first.
 // 4. All other requests use packed trees.
 // If both kinds are tried, the faster plan is kept.
 #include "synth/forest/forest.h"
@@ -60,15 +61,16 @@ std::optional<SymmetryGroup> SymmetryOf(const SynthesisRequest& request) {
   return FindTranslations(*request.topology);
 }
 
-// Returns the rows of the linear program of packed trees: the links and members that symmetry does not make
-// alike. The time of the program depends on its rows.
+// Returns the rows of the linear program of packed trees. Each link and each member has a row; alike links
+// share one row, and so do alike members. The time of the program depends on its rows.
 int64_t RowsOf(const SynthesisRequest& request) {
   const std::optional<SymmetryGroup> group = SymmetryOf(request);
   return group ? NumRows(*group) : NumRows(request);
 }
 
-// Returns the fewest operations (cost_model.h) that packing whole trees takes. A search from each rank looks
-// at all links, to find the middle of the machine, where trees get their roots.
+// Estimates the operations (cost_model.h) with which the packing of whole trees begins. A search from each
+// rank looks at all links, to find the middle of the machine, where trees get their roots. On machines beyond
+// kCentralArcs (spanning_trees.cc) fewer ranks are searched.
 int64_t WholeTreesOperations(const SynthesisRequest& request) {
   return int64_t{request.topology->num_ranks()} * request.topology->num_links();
 }
@@ -94,9 +96,9 @@ StatusOr<Synthesis> Simulated(const SynthesisRequest& request, const Bound& boun
   return made;
 }
 
-// Returns whether a plan of whole trees is so near the bound that packed trees are not tried. On large
-// machines without symmetry packed trees take a long linear program. The exact bound is computed only if the
-// plan is not near the known bound.
+// Returns whether a plan of whole or of packed trees is so near the bound that the other kind is not tried.
+// On large machines without symmetry packed trees take a long linear program. The exact bound is computed
+// only if the plan is not near the known bound.
 bool IsNear(const SynthesisRequest& request, const Bound& known, const Synthesis& made) {
   const int64_t rows = RowsOf(request);
   const double near =
@@ -149,9 +151,10 @@ struct PackingCost {
   int64_t work = 0, bytes = 0;
 };
 
-// Returns the estimated cost. A linear program takes about a round for each row. In a round, every root grows
-// a tree over all links with a priority queue, and all trees are kept. An allreduce has one program for sums
-// and one for copies. With uneven cables it may have a program of pairs, which grows two trees for each root.
+// Returns the estimated cost. A linear program takes about a round for each row, up to its max_rounds. In a
+// round, every root grows a tree over all links with a priority queue, and all trees are kept. An allreduce
+// has one program for sums and one for copies. With uneven cables it may have a program of pairs, which grows
+// two trees for each root.
 PackingCost PackingCostOf(const SynthesisRequest& request, int64_t rows, int64_t roots) {
   const int64_t programs = request.collective->kind() != CollectiveKind::kAllreduce ? 1
                            : HasEvenCables(request)                                 ? 2
@@ -219,7 +222,8 @@ Status CheckChunks(const SynthesisRequest& request) {
                                   chunks, request.collective->num_members(), most, most));
 }
 
-// Plans a broadcast or reduce with whole trees or, far from the bound, with the faster of both kinds.
+// Plans a broadcast or reduce with whole trees. If they are far from the bound, packed trees are tried, too,
+// and the faster plan is returned.
 StatusOr<Synthesis> RootedPlan(const SynthesisRequest& request, const Bound& bound, StepBudget& budget) {
   StatusOr<Synthesis> whole = Simulated(request, bound, SynthesizeBroadcastTrees(request));
   if (request.IsPassedOver("packedbroadcast")) return whole;

@@ -8,7 +8,7 @@
 // 4. If the number of chunks is given, TryEqual packs equal trees instead. If the linear program would be too
 //    large, TryFolded packs trees between hosts.
 // A link is held while it carries a message that comes over a slower link (synth/common/blocked_links.h).
-// Cost: the transfers of all schedules that are made.
+// Cost: the linear programs of the packings, and the transfers of all schedules that are made.
 #include "synth/forest/pack_and_cut.h"
 
 #include <fmt/core.h>
@@ -108,8 +108,8 @@ double TimeInMoreWaves(const Candidate& candidate, int32_t waves, int64_t time_p
 }
 
 // Returns the number of waves to try next; 0 ends the search. In the blocking model every message waits for
-// its links' latencies, and TimeInMoreWaves does not hold. The waves then double as long as the time is less
-// than `before_ps`, the time in half as many waves.
+// its links' latencies, and TimeInMoreWaves does not hold. From kFewWaves on, the waves double as long as the
+// time is less than `before_ps`, the time in the number of waves before.
 int32_t MoreWaves(const Task& task, const Candidate& candidate, int32_t waves, int64_t time_ps,
                   int64_t before_ps, int64_t affordable) {
   if (task.request.model == TimeModel::kBlocking && waves >= kFewWaves) {
@@ -202,8 +202,9 @@ Status TryEqual(const Task& task, int64_t trees, StepBudget& budget, int64_t wor
   return OkStatus();
 }
 
-// Tries trees of shortest paths, which reach the best rate on tori and similar machines. Drops them if they
-// do not. Returns their rate_ps, or nullopt if they could not be packed.
+// Tries trees of shortest paths, which reach the best rate on tori and similar machines. Makes no plan of
+// them if they do not, or if they cannot beat beat_ps. Returns their rate_ps, or nullopt if they could not be
+// packed.
 std::optional<double> TryShortest(const Task& task, StepBudget& budget, int64_t work, Best& best) {
   LastPackings none;
   const StatusOr<Candidate> shortest = PackAtBestRate(task, {}, none);
@@ -236,10 +237,10 @@ bool MayMissTheRate(const Task& task, double rate_ps, const Best& best) {
          task.collective.kind() != CollectiveKind::kAllreduce && task.collective.num_members() <= kMostExact;
 }
 
-// Packs trees with `aim` and tries them in waves. If MayPair, pairs of trees are tried first. If the best
-// plan is then as fast as the rate of separate trees allows, one plan of separate trees still goes to
-// best.others, because programs of pairs wait for more messages. Returns rate_ps of the packing that was
-// tried last.
+// Packs trees with `aim` and tries them in waves, unless they are the trees of the packing before. If
+// MayPair, pairs of trees are tried first. If the best plan is then as fast as the rate of separate trees
+// allows, one plan of separate trees still goes to best.others, because programs of pairs wait for more
+// messages. Returns rate_ps of the packing that was tried last. Errors: those of PackAtBestRate.
 StatusOr<double> TryTrees(const Task& task, const PackingAim& aim, int64_t work_of_each, StepBudget& budget,
                           int64_t& work, Best& best, Packings& packings) {
   XCCL_ASSIGN_OR_RETURN(const Candidate apart, PackAtBestRate(task, aim, packings.trees));
@@ -288,7 +289,8 @@ Status TryAll(const Task& task, StepBudget& budget, int64_t work, Best& best) {
   Packings packings;
   for (const double latency_weight : kLatencyWeights) {
     if (latency_weight < 1 && task.request.IsPassedOver("secondweight")) break;
-    // Less weight on latency can only improve the rate, and is not tried if the rate is the best.
+    // Less weight on latency can only improve the rate. It is not tried if the rate is the best and the plan
+    // is within kFar.
     const bool is_rate_the_best = rate_ps && *rate_ps <= kNear * task.bound.bandwidth_ps;
     if (best.synthesis &&
         (IsEnough(task, best, left) || (is_rate_the_best && best.IsWithin(kFar, task.bound))))

@@ -26,8 +26,8 @@ namespace xccl::forest {
 namespace {
 
 constexpr int64_t kEqualWork = 2'000'000'000;  // the most links that the packing of equal trees looks at
-constexpr int32_t kExactRounds = 400;          // rounds of the linear program with the cheapest trees
-constexpr int32_t kHeldRounds = 40;            // rounds of the linear program that weighs held links
+constexpr int32_t kExactRounds = 400;          // the most rounds of the program with the cheapest trees
+constexpr int32_t kHeldRounds = 40;            // the most rounds of the program that weighs held links
 // The price of the shortest latency of a link, as a multiple of the slowest link's time for a byte. It is so
 // high that latency decides.
 constexpr double kShortest = 1e3;
@@ -142,8 +142,8 @@ const FractionalPacking& PackAfter(PackingProblem problem, const PackingAim& aim
   return last;
 }
 
-// Packs trees on `topology`. Raises candidate.rate_ps to the time of these trees, or of an allreduce to twice
-// that time. Sets candidate.note.
+// Packs trees on `topology`. If candidate.rate_ps is less than the time of these trees, raises it to that
+// time. For an allreduce, twice the time of the trees counts. Sets candidate.note.
 StatusOr<PackedTrees> PackOn(const Task& task, const Topology& topology, Direction flow,
                              const PackingAim& aim, FractionalPacking& last, Candidate& candidate) {
   const PackingProblem problem = ProblemOn(task, topology, flow, aim);

@@ -30,8 +30,8 @@ struct BothWays {
   std::optional<Topology> backwards;  // set if the collective reduces
 };
 
-// One request and the data that all its packings share. Constant after MakeTask. Must not outlive the
-// request.
+// One request and the data that all its packings share. Constant while packings are made; before, PackAndCut
+// may reset `group` and `twins`. Must not outlive the request.
 struct Task {
   const SynthesisRequest& request;
   const Topology& topology;
@@ -41,7 +41,7 @@ struct Task {
   double beat_ps = 0;  // plans that cannot take less time are left out
   BothWays machine;
   std::optional<SymmetryGroup> group;  // set if not trivial and of use for the request
-  std::optional<Twins> twins;          // set if the collective has one root and some ranks have twins
+  std::optional<Twins> twins;          // set if of use: one root, and some ranks have twins
   Deadline stopped;                    // returns true once the request's time has passed
 
   int64_t Copies() const { return group ? group->order() : 1; }  // translates of each tree
@@ -50,7 +50,7 @@ struct Task {
 
 Task MakeTask(const SynthesisRequest& request, const Bound& bound, double beat_ps);
 
-// Returns whether latency is a considerable part of the bound. Packings then look for trees of few levels.
+// Returns whether latency is more than 1 % of the bound. Packings then look for trees of few levels.
 bool LatencyCounts(const Task& task);
 
 inline constexpr int32_t kFewWaves = 8;  // times in up to this many waves predict the times in more
@@ -60,7 +60,7 @@ inline constexpr int32_t kMostWaves = 192;
 struct Candidate {
   PackedTrees up, down;
   AllreduceTrees pairs;
-  double rate_ps = 0;  // the busiest link's time for the bytes of all trees
+  double rate_ps = 0;  // the busiest link's time for all bytes; doubled for separate trees of an allreduce
   std::string note;
   int64_t arcs = 0;     // transfers of one wave
   int32_t depth = 0;    // depth of the deepest tree
@@ -78,9 +78,9 @@ struct PackingAim {
   bool exact = false;  // use the cheapest trees if cheap trees miss the best rate; takes longer
 };
 
-// The last packing of each kind for a task. A packing that weighs held links has few rounds, and alone would
-// end far from the least load. It starts with the trees of the last packing, if the last packing took at
-// least as many rounds. Other packings start without trees, so that they find other trees.
+// The last packing of each kind for a task. A packing that weighs held links takes few rounds, and would end
+// far from the least load if it started without trees. It starts with the trees of the last packing, if that
+// took at least as many rounds. Other packings start without trees, so that they find other trees.
 struct LastPackings {
   FractionalPacking up, down, pairs;
 };

@@ -186,7 +186,8 @@ class Packer {
     }
   }
 
-  // Returns the edges of tree t that lie on the cycle that `in` closes and were not reached before.
+  // Returns the edges of tree t that lie on the cycle that `in` closes and were not reached before. Leaves
+  // out edges whose exchange would make the tree deeper than deepest_, and sets held_back_.
   std::span<const int32_t> Reach(int32_t in, int32_t t) {
     const Tree& tree = trees_[t];
     int32_t* top = top_.data() + static_cast<size_t>(t) * adjacency_.size();
@@ -218,9 +219,9 @@ class Packer {
     return reach_;
   }
 
-  // Carries out the chain that relieves edge `full`. Returns false and changes nothing if some exchange is no
-  // longer possible. Earlier chains of the same search may have changed trees, and chains that avoid deep
-  // trees may not be the shortest.
+  // Carries out the chain that relieves edge `full`. Returns false and changes nothing if the last edge has
+  // no more room or some exchange is no longer possible. Earlier chains of the same search may have changed
+  // trees, and chains that avoid deep trees may not be the shortest.
   bool PassOn(int32_t full) {
     chain_.clear();
     for (int32_t e = full; by_edge_[e] >= 0; e = by_edge_[e]) chain_.push_back(e);
@@ -275,11 +276,11 @@ class Packer {
 };
 
 // The most arcs that the search for central nodes looks at: about half a second. On larger graphs the search
-// looks at fewer nodes, evenly spaced.
+// starts from fewer nodes, evenly spaced.
 constexpr int64_t kCentralArcs = 1 << 26;
 
-// Returns the central nodes, the most central first. From a central node, the farthest node is at most about
-// a quarter farther away than from the most central node.
+// Returns the central nodes among those tried, the most central first. From a central node, the farthest node
+// is at most about a quarter farther away than from the most central node.
 std::vector<int32_t> CentralNodes(const Adjacency& adjacency) {
   const int64_t nodes = static_cast<int64_t>(adjacency.size());
   const int64_t tried = std::clamp<int64_t>(kCentralArcs / std::ssize(adjacency.items), 1, nodes);

@@ -1,5 +1,5 @@
-// Packs spanning trees into an undirected graph with capacities. Their rate is the highest that the worst
-// partition of the nodes allows (Tutte and Nash-Williams, 1961). Few and shallow trees are preferred.
+// Packs spanning trees into an undirected graph with capacities. Their rate is near the highest, which the
+// worst partition of the nodes limits (Tutte and Nash-Williams, 1961). Few and shallow trees are preferred.
 //
 // Input: edges with capacities. Output: trees of equal weight, and an upper bound on the rate of any trees,
 // given by a partition. Cost: a search takes trees × edges, and about a hundred searches are usual. Source:
@@ -28,7 +28,7 @@ struct SpanningTree {
 struct TreePacking {
   std::vector<SpanningTree> trees;
   // The rate of all k trees together, in the unit of the capacities. Each tree carries rate ÷ k. The rate is
-  // the least of k × capacity ÷ (trees in the edge) over all edges.
+  // the least of k × capacity ÷ (number of trees with the edge) over all edges that trees use.
   double rate = 0;
   // No trees have a higher rate, whatever their number. The bound is the capacity between the blocks of the
   // worst partition found ÷ (blocks - 1).
@@ -39,7 +39,8 @@ struct TreePackingLimits {
   // The exact number of trees. Absent: the least number that comes within kTreeTolerance of the bound, else
   // the best number up to a limit. The limit is 32,768 ÷ nodes, but at least 128 and at most 1,024.
   std::optional<int32_t> trees;
-  // The most steps of the searches. If they are used up, the trees may overload some edges.
+  // The most steps of the searches. If they are used up, the rate may be lower than this number of trees
+  // allows.
   int64_t work = 300'000'000;
   std::function<bool()> stopped = {};  // asked before each search; true has the effect of used-up work
 };

@@ -1,5 +1,5 @@
-// 1. The constructor sorts the links of each member by kind. Ranks with equal kinds of links, which all lead
-//    to switches, form a class.
+// 1. The constructor sorts the links of each member by kind. Ranks with equal kinds of links, none of which
+//    leads to a GPU, form a class.
 // 2. A phase from 0 to 1 says who has which role. At phase x the role of a rank in a class of g ranks is
 //    taken by the rank floor(x × g) positions after it. Over all phases every rank takes every role for the
 //    same time.
@@ -22,7 +22,7 @@ namespace {
 // The properties in which links of two ranks are compared.
 using LinkKind = std::tuple<bool, int32_t, int64_t, int64_t, int64_t>;
 
-// Each tree goes through all phases if its pieces average this multiple of the least piece.
+// Each tree goes through all phases if its pieces average at least this multiple of the least piece.
 constexpr double kRoom = 16;
 
 }  // namespace

@@ -1,7 +1,7 @@
-// Twins are GPUs with equal links to the same switches, so that the machine looks the same if they are
-// exchanged. In a broadcast or reduce, one tree stands for all trees in which twins exchange their roles. If
-// one GPU of a switch passes data on to its twins, the twins take this role in turn, so that their ports are
-// loaded alike.
+// Twins are GPUs with equal links to the same switches, NICs or CPUs, so that the machine looks the same if
+// they are exchanged. In a broadcast or reduce, one tree stands for all trees in which twins exchange their
+// roles. If one GPU of a switch passes data on to its twins, the twins take this role in turn, so that their
+// ports are loaded alike.
 //
 // A class is a set of ranks that are twins of each other. A rank without twins is a class of its own.
 #pragma once
@@ -28,9 +28,9 @@ class Twins {
   // Makes equal links of a class one row of `problem`, which must have the constructor's members and root.
   void Take(PackingProblem& problem) const;
 
-  // Returns the packing's trees with the roles exchanged among twins, so that twins share each tree's load.
-  // Cuts each tree into pieces in which the twins have different roles. Pieces carry at least the share
-  // `least` of all data, if their tree does. Linear in the arcs of the result.
+  // Returns the packing's trees with the roles exchanged among twins, so that twins share the load of all
+  // trees. Cuts each tree into pieces in which the twins have different roles. Pieces carry at least the
+  // share `least` of all data, if their tree does. Linear in the arcs of the result.
   FractionalPacking InTurn(const FractionalPacking& packing, double least) const;
 
  private:

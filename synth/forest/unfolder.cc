@@ -12,9 +12,9 @@
 namespace xccl::forest {
 namespace {
 
-// The price of a link is about what a tree's use adds to this power of the link's load. A high power keeps
-// the load of the fullest link low; with a low power, short paths count as well. Loads and prices are in
-// units of LinkLoads::aim_s_per_byte.
+// The price of a link is about 1 / kPower of what a tree's use adds to this power of the link's load, plus a
+// price for latency. A high power keeps the load of the fullest link low; with a low power, short paths count
+// as well. Loads and prices are in units of LinkLoads::aim_s_per_byte.
 constexpr int32_t kPower = 4;
 
 }  // namespace

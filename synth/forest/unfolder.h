@@ -68,7 +68,7 @@ class Unfolder {
     int64_t round = 0;  // the search that set the label
     LinkId via;
     const Port* port = nullptr;  // the port at which the path leaves the host
-    size_t gpu = 0;              // index of the GPU in the port at which the path begins
+    size_t gpu = 0;              // where the path begins: index into port->gpus
   };
 
   void AddInside(Rank host);
@@ -87,7 +87,7 @@ class Unfolder {
   std::vector<std::vector<Port>> out_, in_;  // by host
   std::deque<Inside> inside_;                // by host
   std::vector<Label> label_;                 // by node
-  std::vector<NodeId> reached_;              // the nodes of the last place that the present search reached
+  std::vector<NodeId> reached_;              // nodes that the present search reached in its last place
   int64_t round_ = 0;
   // State of the tree that is being unfolded.
   double share_ = 0;

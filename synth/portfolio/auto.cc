@@ -48,15 +48,15 @@ StatusOr<Synthesis> PlanAlone(const SynthesisRequest& request, std::span<const E
   return best;
 }
 
-// Returns the plan that is kept, with the wrong plans of both searches.
+// Returns `kept` with the faults of `dropped` added to its own.
 Synthesis WithFaultsOf(const Synthesis& dropped, Synthesis kept) {
   kept.faults.insert(kept.faults.end(), dropped.faults.begin(), dropped.faults.end());
   return kept;
 }
 
-// Plans a collective of some ranks of a machine. First plans on the submachine of the members alone. If
-// another rank can relay and a faster plan is possible, also plans on the whole machine, and keeps the faster
-// plan. Requires: some rank is no member.
+// Plans a collective of some ranks of a machine. First plans on the submachine of the members alone. Plans on
+// all ranks as well if that gives no simulated plan, or if another rank can relay and a faster plan is
+// possible. Keeps the faster plan. Requires: some rank is no member.
 StatusOr<Synthesis> PlanSomeRanks(const SynthesisRequest& request, std::span<const Engine> engines) {
   StatusOr<Synthesis> alone = PlanAlone(request, engines);
   if (!alone.ok()) return TryEngines(request, engines);

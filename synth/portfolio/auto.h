@@ -1,6 +1,6 @@
 // The engine "auto", also called the portfolio. It asks the other engines of the table for the time and the
-// work of their plans, and makes the most promising plans within a budget of work. It simulates these plans
-// and keeps the fastest. See docs/engines/auto.md.
+// work of their plans, except engines that search long. It makes and simulates the most promising plans
+// within a budget of work, and returns the preferred one (preference.h). See docs/engines/auto.md.
 #pragma once
 
 #include "synth/common/synthesizer.h"

@@ -46,7 +46,7 @@ bool GoesByChains(const Schedule& schedule, const Topology& topology) {
   return true;
 }
 
-// Returns `collective` in the chunks of `other`, which has as many parts.
+// Returns `collective` cut into the chunks of `other`. Requires: both have equally many parts.
 Collective InChunksOf(const Collective& other, const Collective& collective) {
   std::vector<std::vector<int64_t>> weights(static_cast<size_t>(other.num_parts()));
   for (int32_t c = 0; c < other.num_chunks(); ++c)

@@ -1,14 +1,14 @@
-// Searches for the best plan in one loop over turns (synth/portfolio/turns.h). A turn is a plan that may be
-// made, with the time that it promises and the work that it costs.
-// 1. Every engine that serves the request offers its own plan as a turn (Ask).
-// 2. The first turn is the cheapest, so that a plan is there at once (FirstTurn). Every later turn is the one
-//    that promises the largest gain for its work (NextTurn), but ComesFirst names those that go before.
+// Searches for the best plan in one loop over turns (synth/portfolio/turns.h).
+// 1. Every engine that serves the request and does not search long offers its own plan as a turn (Ask).
+// 2. The first turn is the cheapest, so that a plan is there at once, or the best if the budget is for one
+//    plan (FirstTurn). Every later turn promises the largest gain for its work (NextTurn), but ComesFirst and
+//    LastChanceBefore name turns that go before.
 // 3. Take makes the plan. Consider simulates it, which also finds wrong plans.
 // 4. Keep puts the plan among the best plans and queues its variations as turns.
 // 5. The loop ends if no turn is worth its work, or if the work or the time is used up.
 // 6. Best returns the preferred plan of those that are kept.
-// Turns that need more memory or time than there is are refused before they are made (Fits).
-// If the cheapest plan alone is beyond the limit of work, it is made but not simulated.
+// Turns that need too much memory or time are refused before they are made (Fits). If the first plan costs
+// more than kOverdraft × the limit of work, it is made but not simulated.
 #include "synth/portfolio/portfolio.h"
 
 #include <fmt/core.h>
@@ -40,29 +40,29 @@
 namespace xccl {
 namespace {
 
-constexpr double kQuickSeconds = 0.1;  // a plan that takes less is made even if the time is over
+constexpr double kQuickSeconds = 0.1;  // a first plan that takes less is made even if the time is over
 // The limits of the search. Work is in moves (synth/common/cost_model.h).
-constexpr int64_t kBudget = 1'200'000;  // of all turns: about two seconds; a search gets half
+constexpr int64_t kBudget = 1'200'000;  // of all turns: about two seconds; a search gets at most half
 // A turn may cost up to this multiple of the work left: on a large machine one plan may cost more than
 // kBudget, and is still to be simulated.
 constexpr int64_t kOverdraft = 4;
 // Least gain of a turn for each move that it costs, as a fraction of the best plan's time: 1 % for 0.3 s.
 constexpr double kGainPerMove = 5e-8;
-// The least gain that a turn of another kind counts for, as a fraction of the best time. Its plan may be
-// faster than promised, or have a faster program or fewer messages. The second value is for short messages,
-// and for plans that are chosen by their programs.
+// A turn of another kind counts as a gain of at least this fraction of the best time. Its plan may be faster
+// than promised, or have a faster program or fewer messages. The second value is for short messages, and for
+// plans that are chosen by their programs.
 constexpr double kChance = 5e-5, kChanceOfFewer = 5e-4;
 // A plan slower than this multiple of the best time is not kept. A turn that promises a slower plan does not
-// get the least gain kChance. Both do not hold for an engine's own plan if programs decide.
+// count as a gain of kChance. Neither holds for an engine's own plan if programs decide.
 constexpr double kNoChance = 4;
-// The number of plans kept, whose programs may be made. Plans of up to kTinyPlan transfers are all kept,
-// since their programs cost next to nothing. A program may beat a faster schedule, because its passes overlap
-// and whole chunks do not.
+// If more plans than kMostKept are kept, LeastMissed is dropped. It stays if it MayHaveTheProgram or has at
+// most kTinyPlan transfers: such programs cost next to nothing. A slower schedule may have the faster
+// program, because passes overlap and whole chunks do not.
 constexpr size_t kMostKept = 8;
 constexpr int64_t kTinyPlan = 200;
-constexpr double kLeftForFirst = 0.5;  // fraction of the time left; below it, the first plan is made
-// A plan within this multiple of the bound, by an engine that had estimated as much, ends the search of many
-// members.
+constexpr double kLeftForFirst = 0.5;  // share of the time limit; if less is left, no further engine is asked
+// With many members, a plan within this multiple of the bound ends the search if its engine had estimated a
+// time within it.
 constexpr double kEnough = 1.1;
 
 class Portfolio {
@@ -77,9 +77,9 @@ class Portfolio {
     XCCL_ASSIGN_OR_RETURN(bound_, BoundOf(request_));
     request_.bound = &bound_;
     left_ = request_.limits.work_units > 0 ? request_.limits.work_units : kBudget;
-    // Of many members, engines that look at no pairs of ranks are asked first, since a table of all pairs
-    // takes seconds to make. The others are asked one by one, until one has an offer, if the table is too
-    // large.
+    // With many members, engines that look at no pairs of ranks are asked first, since a table of all pairs
+    // takes seconds to make. If the table is too large, the others are asked one by one, until some engine
+    // has an offer.
     for (const Engine& engine : engines_)
       if (HasManyMembers() && !engine.asks_pairs) AskIfQuick(engine);
     if (HasManyMembers() && Settles()) return Best();
@@ -102,15 +102,15 @@ class Portfolio {
   }
 
  private:
-  // Returns true if a plan of a transfer for each pair of members has many transfers.
+  // Returns true if a plan with one transfer for each pair of members would have many transfers.
   bool HasManyMembers() const { return pairs_ > kManyTransfers; }
 
   void AskIfQuick(const Engine& engine) {
     if (!engine.searches_long && !engine.asks_others) Ask(engine);
   }
 
-  // Returns true if the turn's time is an estimate by an engine that looks at no pairs. Searches promise the
-  // bound.
+  // Returns true if the turn's time is an estimate by an engine that looks at no pairs. The bound is no
+  // estimate: searches promise it.
   bool IsEstimate(const Turn& turn) const {
     return !turn.engine->asks_pairs && turn.promised_ps > static_cast<double>(bound_.bound_ps);
   }
@@ -118,7 +118,8 @@ class Portfolio {
     return std::ranges::any_of(queue_, [&](const Turn& turn) { return IsEstimate(turn); });
   }
 
-  // Takes the turn with the least estimate, if that is near the bound. Returns true if its plan is, too.
+  // Takes the turn with the least estimate, if it is near the bound, no plan is there and programs do not
+  // decide. Returns true if the turn's plan is near the bound, too.
   bool Settles() {
     const double enough_ps = kEnough * static_cast<double>(bound_.bound_ps);
     const auto least = std::ranges::min_element(queue_, {}, [&](const Turn& turn) {
@@ -140,14 +141,15 @@ class Portfolio {
       queue_.push_back(*std::move(turn));
     else
       Refuse(engine, turn.status());
-    // If half of the time has passed, a plan is made now, and no further engine is asked.
+    // If half of the time is over and there is a turn, no engine is asked. Without a plan, one is made now.
     if (queue_.empty() || request_.limits.deadline.SecondsLeft() >= kLeftForFirst * began_with_s_) return;
     in_haste_ = true;
     if (HasPlan()) return;
     if (std::optional<Turn> first = NextTurn()) Take(*std::move(first));
   }
 
-  // Returns the fraction of the best time that the turn promises to gain. Gains within kNear count as 0.
+  // Returns the fraction of the best time that the turn promises to gain; 1 if there is no plan. Gains within
+  // kNear count as 0. A turn of another kind gains at least chance_ (see kChance and kNoChance).
   double GainOf(const Turn& turn) const {
     if (!HasPlan()) return 1;
     const double promised_ps = std::max(turn.promised_ps, static_cast<double>(bound_.bound_ps));
@@ -157,14 +159,15 @@ class Portfolio {
     return std::max(gain, has_chance ? chance_ : 0);
   }
 
-  // Returns the work that a turn will use. A search leaves half of the rest to the variations of its plan.
+  // Returns the work that a turn will use. A search gets at most half of the rest, and no more than its gain
+  // is worth, but at least turn.work.
   int64_t CostOf(const Turn& turn) const {
     if (!turn.fills_budget) return turn.work;
     return std::max(turn.work, std::min(left_ / 2, static_cast<int64_t>(GainOf(turn) / kGainPerMove)));
   }
 
-  // Returns kLimit if the turn needs more memory than the process may take, or, as long as there is no plan,
-  // more than twice the time that is left.
+  // Returns kLimit if the turn needs more memory than the process may take. Without a plan, also returns
+  // kLimit if the turn takes more than kQuickSeconds and more than twice the time that is left.
   Status Fits(const Turn& turn, const std::optional<MemoryLeft>& memory) const {
     const auto work = static_cast<double>(turn.work);
     XCCL_RETURN_IF_ERROR(CheckMemory(turn.engine->name,
@@ -180,7 +183,8 @@ class Portfolio {
                     std::ceil(2 * seconds)));
   }
 
-  // Drops turns that do not fit. Keeps the refusal of the cheapest, which names the least that is needed.
+  // Drops turns that do not fit. Keeps the refusal of the cheapest of them, which names the least that is
+  // needed.
   void DropWhatCannotFit() {
     const std::optional<MemoryLeft> memory = LeftOfMemory();
     int64_t least = std::numeric_limits<int64_t>::max();
@@ -193,16 +197,17 @@ class Portfolio {
     });
   }
 
-  // Returns true if the turn comes before variations and searches whatever they promise: an engine's own plan
-  // if programs decide, or, of many members, an engine's own plan with an estimate. The budget is then a few
-  // plans, and a variation only hopes to gain all that its plan is above the bound.
+  // Returns true if the turn comes before variations and searches, whatever they promise. It is then an
+  // engine's own plan, and programs decide or, with many members, its estimate is below the best time. The
+  // budget is then a few plans, and a variation only hopes to gain all that its plan is above the bound.
   bool ComesFirst(const Turn& turn) const {
     if (turn.variation != kOwn || turn.fills_budget) return false;
     return request_.programs_decide || (HasManyMembers() && IsEstimate(turn) && turn.promised_ps < best_ps_);
   }
 
-  // Returns the first turn: the cheapest. If it leaves too little work for another like it, the budget is for
-  // one plan: the one that promises the least time of all that fit. Times near the bound count as equal.
+  // Returns the cheapest turn if the search is in haste, or if enough work is left after it for another like
+  // it. Otherwise the budget is for one plan: of the turns that fit, returns the one that promises the least
+  // time. Times near the bound count as equal; the cheapest is then taken.
   std::vector<Turn>::iterator FirstTurn() {
     const auto cost = [&](const Turn& turn) { return CostOf(turn); };
     const auto cheapest = std::ranges::min_element(queue_, {}, cost);
@@ -226,8 +231,9 @@ class Portfolio {
     return first;
   }
 
-  // Returns the first turn, or, if there is a plan, the turn with the largest gain for its work. Drops turns
-  // that are not worth their work or do not fit the limits. Returns nullopt if no turn is left.
+  // Removes a turn from the queue and returns it: FirstTurn if there is no plan, otherwise the turn with the
+  // largest gain for its work (but see ComesFirst and LastChanceBefore). Drops turns that do not fit the
+  // limits or, if there is a plan, are not worth their work. Returns nullopt if no turn is left.
   std::optional<Turn> NextTurn() {
     DropWhatCannotFit();
     std::erase_if(queue_, [&](const Turn& turn) {
@@ -271,7 +277,8 @@ class Portfolio {
       Refuse(*turn.engine, made.status());
   }
 
-  // Keeps the plan if it is sound and near the best time, and likewise each of the plan's `others`.
+  // Simulates the plan if `simulate`, and gives it to Keep unless it is unsound, divergent or late. Does
+  // likewise with each of the plan's `others`.
   void Consider(const Turn& turn, Synthesis made, bool simulate) {
     for (std::string& fault : std::exchange(made.faults, {})) faults_.push_back(std::move(fault));
     for (Synthesis& other : std::exchange(made.others, {})) Consider(turn, std::move(other), simulate);
@@ -323,8 +330,7 @@ class Portfolio {
   }
 
   // Returns the slowest plan whose engine has a faster plan of no more transfers, or else the slowest plan of
-  // all. Many engines' programs are then compared, and a plan of few transfers stays with a faster plan of
-  // many.
+  // all. Plans of many engines then stay, and a plan of few transfers stays beside a faster plan of many.
   std::vector<Made>::iterator LeastMissed() {
     for (auto made = std::prev(kept_.end()); made != kept_.begin(); --made)
       if (std::any_of(kept_.begin(), made, [&](const Made& faster) {
@@ -376,7 +382,7 @@ class Portfolio {
       std::erase_if(queue_, [&](const Turn& turn) { return turn.engine == &engine; });
       faults_.emplace_back(why.message());
     }
-    // Only engines that serve very many parts have something to say of them.
+    // With very many parts, the refusals of engines that serve fewer parts are not recorded.
     if (request_.collective->num_parts() > kMostParts && !engine.any_parts &&
         why.code() == StatusCode::kInvalidInput)
       return;
@@ -408,7 +414,7 @@ class Portfolio {
   std::vector<Made> kept_;                // kept plans, the fastest first
   std::vector<Contender> fastest_;        // the fastest plan of each engine
   std::optional<Synthesis> unsimulated_;  // set if the first plan is beyond the limits
-  Status too_much_ = OkStatus();          // why the cheapest turn was refused that does not fit
+  Status too_much_ = OkStatus();          // the refusal that DropWhatCannotFit kept last
   std::vector<Status> refusals_ = {InvalidInput("none serves it")};
   std::vector<std::string> faults_;
   double best_ps_ = std::numeric_limits<double>::infinity();

@@ -8,10 +8,11 @@
 
 namespace xccl {
 
-// Tries all engines on one request. Returns the preferred plan (preference.h) of the plans that are about as
-// fast as the fastest. `others` has the other plans that are kept, `note` says why the plan was kept, and
-// `faults` lists wrong plans. An engine that makes a wrong plan gets no further turn. Errors: the last
-// engine's refusal if no engine has a plan; kBug if every plan made was wrong.
+// Tries all engines on one request, except engines that search long or ask others. Returns the preferred plan
+// (preference.h) of those that are kept. `others` has the other kept plans, `note` says why the plan was
+// preferred, and `faults` lists wrong plans. A wrong plan drops the turns of its engine. If even the first
+// plan is beyond the limits, it is returned without a simulation. Errors: those of BoundOf. If there is no
+// plan: kBug if one was wrong, else the refusal of a turn beyond the limits, else the last refusal.
 StatusOr<Synthesis> TryEngines(const SynthesisRequest& request, std::span<const Engine> engines);
 
 }  // namespace xccl

@@ -1,4 +1,4 @@
-// Chooses the plan to keep among plans of about the same time.
+// Chooses the plan to keep among several plans of one request.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ PlanCosts CostsOf(const Synthesis& made, const SynthesisRequest& request);
 // Returns the index of the plan to keep.
 // 1. Only plans as fast as the fastest are left. If the fastest plan has short messages, plans up to
 //    2 % slower are left as well.
-// 2. Of the plans left, only those with about the fewest bytes between hosts stay.
+// 2. These plans are dropped if they send more than 1.1 times their fewest bytes between hosts.
 // 3. The plan with the fewest messages wins; then the fewest steps, then the least time decide.
 // Requires: not empty.
 size_t Preferred(std::span<const PlanCosts> plans);

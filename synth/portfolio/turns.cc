@@ -1,7 +1,7 @@
 // Makes the turns of the search. kVariations lists the variations, each with the function that makes a turn
 // from a plan. The function returns nullopt if the variation does not apply.
-// - finer: the engine's plan in kChunkFactor times as many chunks, or in chunks of kLongChunkBytes if the
-//   chunks are longer, so that steps overlap more; applies again while it gains.
+// - finer: the engine's plan in kChunkFactor times as many chunks, so that steps overlap more; in more chunks
+//   if these would be longer than kLongChunkBytes. Applies again while it gains.
 // - coarser: the engine's plan in fewer chunks, for fewer messages, if messages are short.
 // - reordered: the plan's transfers in the order in which the plan's end needs them (synth/common/justify.h).
 // - delayed: the plan with a lag for transfers over links that slower links hold, and for the transfers that
@@ -28,7 +28,7 @@ namespace {
 constexpr int64_t kLeastChunkBytes = 128;  // a line of LL128
 constexpr int64_t kLongChunkBytes =
     16'384;  // the longest chunk of a finer plan; a 25 GB/s link takes about kMessagePs
-constexpr int32_t kChunkFactor = 4;         // chunks of the finer plan ÷ chunks of the coarser plan
+constexpr int32_t kChunkFactor = 4;         // chunks of the finer plan ÷ of the coarser plan, at least
 constexpr int32_t kDelaysOfPlan = 200;      // steps of a plan ÷ steps of its lag
 constexpr int64_t kSimulationsOfOrder = 4;  // simulations of one reordering
 
@@ -43,7 +43,7 @@ struct Context {
     return plan.Ps() - std::max(0.0, best_ps - static_cast<double>(bound.bound_ps));
   }
   int32_t Chunks() const { return plan.synthesis.collective.ChunksOf(PartId(0)); }
-  // Returns true if the plan is faster than the plan that it varies.
+  // Returns true if the plan is more than kNear times as fast as the plan that it varies.
   bool HasGained() const { return kNear * plan.Ps() < plan.turn.from_ps; }
   bool IsBy(std::string_view variation) const { return plan.turn.variation == variation; }
 };
@@ -64,9 +64,8 @@ std::optional<Turn> InChunks(const Context& at, int64_t chunks, std::string_view
 
 bool MayRecut(const Context& at) { return at.plan.turn.engine->any_chunks && !at.request.limits.chunks; }
 
-// Cuts the plan into shorter chunks, so that steps overlap further. Messages stay the same. The finest plan
-// takes as long as its fullest link, which the turn promises. Chunks longer than kLongChunkBytes are cut to
-// that length at once.
+// Cuts the plan into kChunkFactor times as many chunks, so that steps overlap further; into more if these
+// were longer than kLongChunkBytes. The finest plan takes as long as its fullest link, as the turn promises.
 std::optional<Turn> Finer(const Context& at) {
   if (!MayRecut(at) || !(at.IsBy(kOwn) || (at.IsBy("finer") && at.HasGained()))) return std::nullopt;
   const int64_t part_bytes = at.request.size_bytes / at.request.collective->num_parts();
@@ -159,8 +158,8 @@ std::optional<Turn> Mirrored(const Context& at) {
 struct Variation {
   std::string_view name;
   std::optional<Turn> (*turn)(const Context&);
-  // True if the engine plans anew. Other variations follow the plan's links, which a plan for a damaged
-  // machine names by the whole machine (ir/damaged.h).
+  // True if the variation is a new plan of the engine for the request. Other variations follow the links of a
+  // plan. They do not apply to a plan with `missing`, which names links of the whole machine (ir/damaged.h).
   bool by_the_engine = false;
 };
 constexpr Variation kVariations[] = {{"finer", Finer, true},

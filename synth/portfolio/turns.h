@@ -22,7 +22,7 @@ struct Turn {
   const Engine* engine = nullptr;
   std::string_view variation = kOwn;
   double promised_ps = 0;  // estimated time of the plan; may be below the bound
-  // Time of the varied plan, if the variation applies again while it gains (finer, delayed); else infinite.
+  // Time of the plan that is varied, if the variation applies again while it gains; otherwise infinite.
   double from_ps = std::numeric_limits<double>::infinity();
   int64_t work = 0;           // in moves of a chunk, including the simulation
   int64_t bytes = 0;          // as in Offer
@@ -45,9 +45,10 @@ struct Made {
 // engine outlive the turn.
 StatusOr<Turn> TurnOf(const Engine& engine, const SynthesisRequest& request);
 
-// Returns every variation of the plan that applies to it and whose name the request does not pass over.
-// best_ps is the least time of all plans. A variation promises to save as much time as the best plan is above
-// the bound; `finer` promises the time of the fullest link. Requires: the request outlives the turns.
+// Returns a turn for every variation that applies to the plan and that the request does not pass over.
+// best_ps is the least time of all plans. `finer` promises the time of the plan's fullest link. Other
+// variations promise the plan's time less the gap between best_ps and the bound. Requires: the request
+// outlives the turns.
 std::vector<Turn> VariationsOf(const Made& plan, const SynthesisRequest& request, const Bound& bound,
                                double best_ps);
 

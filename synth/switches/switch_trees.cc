@@ -1,18 +1,18 @@
 // Trees grow one after another, each as in Prim's algorithm (synth/common/tree_grower.h). A link costs the
 // time of a byte × (1 + the number of trees that use it), so that parallel switches and rails share the load.
 //
-// `multicast`: each tree passes one switch that joins all ranks. allgather and broadcast: every rank sends
-// its data to the switch once, and the switch copies the data to all ranks. reduce_scatter and reduce: the
-// switch adds up all ranks' data for each part and sends the sum to the part's rank. allreduce: each rank has
-// a share of the buffer. The switch adds up the share, the rank receives the sum and returns it, and the
-// switch copies the sum to all ranks. A port carries every byte once in each direction: S ÷ bandwidth, for S
-// bytes. Without the switch's help an allreduce of n ranks takes 2 (n - 1) ÷ n times as long.
+// `multicast`: each tree passes one switch that joins all members. allgather and broadcast: every rank with
+// data sends it to the switch once, and the switch copies it to all members. reduce_scatter and reduce: the
+// switch adds up all members' data for each part and sends the sum to the part's rank. allreduce: each root
+// has a share of the buffer. The switch adds up the share, the root receives the sum and returns it, and the
+// switch copies the sum to all members. A port carries every byte once in each direction: S ÷ bandwidth, for
+// S bytes. Without the switch's help an allreduce of n ranks takes 2 (n - 1) ÷ n times as long.
 //
 // `in-network`: ranks are the leaves of a tree and switches its inner nodes. Each switch adds up all data
-// from below and passes one sum on. The result goes down the same tree, copied where the tree branches. Each
-// share of the buffer has a rank as its root, which receives the sum and sends it up again to be multicast.
-// Ranks take turns as roots. If switches alone do not join all ranks (such as rails without a switch between
-// them), GPUs join the trees of switches.
+// from below and passes one sum on. The result goes down a tree of the same root, copied where the tree
+// branches. Each share of the buffer has a rank as its root, which receives the sum and sends it up again to
+// be multicast. Members take turns as roots. If switches alone do not join all members (such as rails without
+// a switch between them), GPUs join the trees of switches.
 //
 // Sources: Klenk, Jiang, Thorson, Dennison, "An In-Network Architecture for Accelerating Shared-Memory
 // Multiprocessor Collectives", ISCA 2020; NCCL's algorithm NVLS; Graham et al., "Scalable Hierarchical
@@ -41,7 +41,7 @@
 namespace xccl {
 namespace {
 
-// Most ranks that are roots of an allreduce. More roots would not lower the load of any link.
+// Most roots of an allreduce. More do not lower the load of a port, which carries each byte once anyway.
 constexpr int32_t kMostRoots = 32;
 // Most chunks of an allreduce cut into waves, because each chunk costs every threadblock some instructions.
 constexpr int32_t kMostChunks = 128;
@@ -93,8 +93,8 @@ class Maker {
   }
 
  private:
-  // Closes the links that no tree may use: links of ranks that are no members and, for `multicast`, links of
-  // switches that do not join all members.
+  // Closes the links that no tree may use: links of ranks that are no members. For `multicast` also closes
+  // links between GPUs, and links of other nodes except switches that serve the kind and join all members.
   void Close() {
     std::vector<bool> open(static_cast<size_t>(topology_.num_nodes()), !form_.one_switch);
     for (int32_t n = 0; n < topology_.num_nodes(); ++n)
@@ -187,8 +187,8 @@ class Maker {
     return most * static_cast<double>(request_.size_bytes) / trees * static_cast<double>(kPsPerSecond);
   }
 
-  // Doubles the number of waves while that helps. Returns the plan with the fewest waves that is about as
-  // fast as the fastest plan.
+  // Doubles the number of waves until a plan is about as fast as its busiest link, or a limit is reached.
+  // Keeps a plan in more waves only if it is faster by more than the ratio kNear.
   StatusOr<Synthesis> MakeAllreduce(const AllreduceTrees& trees) const {
     std::optional<Synthesis> best;
     const int64_t num_trees = static_cast<int64_t>(trees.trees.size());
