@@ -19,6 +19,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -283,7 +284,10 @@ class Portfolio {
     for (std::string& fault : std::exchange(made.faults, {})) faults_.push_back(std::move(fault));
     for (Synthesis& other : std::exchange(made.others, {})) Consider(turn, std::move(other), simulate);
     if (!request_.allow_divergent && !IsBitwiseSame(made.schedule, made.collective, *request_.topology))
-      return;
+      return Refuse(*turn.engine,
+                    LimitReached(fmt::format("{}: ranks get different roundings of one sum; hint: "
+                                             "--allow-divergent",
+                                             made.engine)));
     if (!simulate) {
       unsimulated_ = std::move(made);
       return;
@@ -313,7 +317,7 @@ class Portfolio {
       return plan.Ps() > kNoChance * best_ps_ && !MayHaveTheProgram(plan.turn);
     };
     if (is_too_slow(made)) return;
-    if (made.Ps() <= kNoChance * best_ps_)
+    if (made.Ps() <= kNoChance * best_ps_ && !wrong_.contains(made.turn.engine))
       std::ranges::move(VariationsOf(made, request_, bound_, best_ps_), std::back_inserter(queue_));
     kept_.insert(std::ranges::upper_bound(kept_, made.Ps(), {}, &Made::Ps), std::move(made));
     std::erase_if(kept_, is_too_slow);
@@ -376,10 +380,11 @@ class Portfolio {
         fmt::format("{}: {} before its plan was simulated", engine, request_.limits.deadline.Passed()));
   }
 
-  // Records the refusal. A bug also removes the engine's turns from the queue, and becomes a fault.
+  // Records the refusal. After a bug, which becomes a fault, the engine gets no further turn.
   void Refuse(const Engine& engine, Status why) {
     if (why.code() == StatusCode::kBug) {
       std::erase_if(queue_, [&](const Turn& turn) { return turn.engine == &engine; });
+      wrong_.insert(&engine);
       faults_.emplace_back(why.message());
     }
     // With very many parts, the refusals of engines that serve fewer parts are not recorded.
@@ -417,6 +422,7 @@ class Portfolio {
   Status too_much_ = OkStatus();          // the refusal that DropWhatCannotFit kept last
   std::vector<Status> refusals_ = {InvalidInput("none serves it")};
   std::vector<std::string> faults_;
+  std::set<const Engine*> wrong_;  // engines that made a wrong plan
   double best_ps_ = std::numeric_limits<double>::infinity();
   double chance_ = kChance;  // see kChance
 };

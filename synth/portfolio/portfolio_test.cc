@@ -207,6 +207,62 @@ TEST(Auto, SaysOfWrongPlansOfBothSearchesWhicheverPlanIsKept) {
     }
 }
 
+// The plan is right and could be cut finer, but one of its `others` is wrong.
+TEST(Portfolio, AWrongOtherPlanCostsItsEngineTheVariations) {
+  const Topology topology = testing::MakeRing(4);
+  const Collective broadcast = BroadcastOn(4);
+  for (const bool lies : {false, true}) {
+    SynthesisRequest request{.topology = &topology, .collective = &broadcast, .size_bytes = 64 << 20};
+    int32_t turns = 0;
+    request.progress = [&](const std::string&) { ++turns; };
+    Engine engine = EngineOf("mixed", 0, false, false);
+    engine.offer = [=, make = engine.make](const SynthesisRequest& asked) -> StatusOr<Offer> {
+      return Offer{.make = [=](int64_t) -> StatusOr<Synthesis> {
+        StatusOr<Synthesis> made = make(asked);
+        made->others.push_back(*made);
+        if (lies) made->others[0].schedule = AlongTheRing(4, 1);
+        return made;
+      }};
+    };
+    const StatusOr<Synthesis> made = TryEngines(request, std::span(&engine, 1));
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    EXPECT_EQ(made->faults.size(), lies ? 1u : 0u);
+    if (lies)
+      EXPECT_EQ(turns, 1);
+    else
+      EXPECT_GT(turns, 1);
+  }
+}
+
+// Rank 1 adds all three values at once, rank 0 one after the other.
+TEST(Portfolio, SaysThatPlansRoundDifferently) {
+  const Topology topology = testing::MakeFullMesh(3);
+  const Collective allreduce =
+      *Collective::Create({.kind = CollectiveKind::kAllreduce, .ranks = AllRanks(3)});
+  Engine engine{.name = "sums", .summary = "", .kinds = {CollectiveKind::kAllreduce}};
+  engine.make = [](const SynthesisRequest& request) -> StatusOr<Synthesis> {
+    Synthesis made{.collective = *request.collective, .schedule = {}, .engine = "sums", .note = ""};
+    made.schedule.num_chunks = 1;
+    const auto add = [&](int32_t from, int32_t to, TransferOp op, int32_t step) {
+      for (const LinkId link : request.topology->Out(NodeId(from)))
+        if (request.topology->link(link).to == NodeId(to))
+          made.schedule.Add(ChunkId(0), 1, Rank(from), Rank(to), std::vector{link}, op, step);
+    };
+    add(1, 0, TransferOp::kReduce, 0);
+    add(0, 1, TransferOp::kReduce, 0);
+    add(2, 1, TransferOp::kReduce, 0);
+    add(2, 0, TransferOp::kReduce, 1);
+    add(0, 2, TransferOp::kCopy, 2);
+    return made;
+  };
+  SynthesisRequest request{.topology = &topology, .collective = &allreduce, .size_bytes = 64};
+  EXPECT_EQ(TryEngines(request, std::span(&engine, 1)).status(),
+            LimitReached("auto: no engine has a plan for allreduce on " + topology.name() +
+                         ": sums: ranks get different roundings of one sum; hint: --allow-divergent"));
+  request.allow_divergent = true;
+  EXPECT_TRUE(TryEngines(request, std::span(&engine, 1)).ok());
+}
+
 TEST(Portfolio, SaysWhichEngineIsAskedAndTheBestTimeSoFar) {
   const Topology topology = testing::MakeRing(4);
   const Collective broadcast = BroadcastOn(4);
