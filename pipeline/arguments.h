@@ -1,5 +1,5 @@
 // Checks and look-ups of arguments that all callers of the pipeline share: sizes, machine models, idle ranks.
-// Error messages do not name the argument. The caller puts the argument's name in front of the message.
+// Messages about sizes and unknown models do not name the argument; the caller puts its name in front.
 #pragma once
 
 #include <cstdint>

@@ -38,7 +38,7 @@ struct Comparison {
   size_t longest_name = 0, longest_size = 0;
 };
 
-// Returns the name of a row: "ring", "auto (ring)", or "auto (ring, finer)" if the plan is not ring's own.
+// Returns the name of a row: "ring", "auto (ring)", or "auto (ring, finer)" for a variation of ring's plan.
 std::string NameOfRow(const PlanTime& timed);
 
 // The engines to compare, and lines about engines that cannot serve the collective.

@@ -62,7 +62,7 @@ StatusOr<PlanResult> MakePlanBy(const Engine& engine, const Topology& topology, 
   Search search(topology, collective, options);
   XCCL_RETURN_IF_ERROR(search.Begin());  // checks that all ranks are reachable; computes the lower bound
   while (true) {
-    // Search. `found` holds the schedules; the first one is preferred and simulated.
+    // Search. `found` holds the schedules, the preferred one first.
     XCCL_ASSIGN_OR_RETURN(Synthesis made, engine.Synthesize(search.request()));
     XCCL_ASSIGN_OR_RETURN(std::vector<Synthesis> found, search.Simulated(std::move(made)));
     // Prove, lower, prove again and describe.

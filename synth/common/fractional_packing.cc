@@ -101,7 +101,7 @@ class Packing {
       if (priced.cuts && !program.Solve()) return {};
       load = program.Objective();
       const double known = problem_.known_bound_s_per_byte / kGiga;
-      // If latency has a price, grown trees need not be the cheapest, so their costs give no bound.
+      // With wait_ > 0, growing does not minimize a tree's whole cost, so best_value is no bound.
       if (wait_ == 0 && load <= (known > 0 ? known : best_value) * (1 + problem_.gap)) break;
       if (problem_.stopped && problem_.stopped()) break;
       optimum.assign(program.Values().begin(), program.Values().end());

@@ -7,10 +7,10 @@
 //    reached the set.
 // 3. LookAhead tests this by a flow into the arc's head: one unit for each other tree that has not reached
 //    the head. Each of those trees can supply one unit at any of its nodes; the arc's tail can supply any
-//    number.
+//    number, because a set that holds the tail loses no room.
 // 4. PackArborescences repeats the growth with the arcs in other orders and keeps the shallowest trees.
-// An arc that fails a test fails forever, because a full set stays full until the last tree has reached it.
-// Each arc is therefore tested once for each tree. No tree gets stuck if the cuts allow k trees.
+// An arc that fails for a tree fails forever, because no set ever gets more room to spare. Each arc is
+// therefore tested once for each tree. No tree gets stuck if the cuts allow k trees.
 #include "synth/forest/arborescences.h"
 
 #include <algorithm>

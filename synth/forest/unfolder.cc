@@ -161,7 +161,7 @@ void Unfolder::GoOnTo(NodeId place) {
 }
 
 // Adds the arc over its cheapest path, and then the tree inside the host that it enters. Returns false if
-// there is no path. An arc of two places crosses one cable, which is a port of both hosts.
+// either fails. An arc of two nodes, its hosts, crosses one cable, which is a port of both hosts.
 bool Unfolder::Cross(const HostArc& arc) {
   const Rank from = *folded_.topology.RankOf(arc.front()), to = *folded_.topology.RankOf(arc.back());
   LeaveTo(from, arc[1]);

@@ -1,4 +1,4 @@
-// The searches that greedy makes on one copy problem, within a budget of work.
+// Searches on one CopyProblem (synth/common/problem.h): by floods within a budget of work, or by trees.
 #pragma once
 
 #include <cstdint>

@@ -237,9 +237,12 @@ TEST(Portfolio, AWrongOtherPlanCostsItsEngineTheVariations) {
 // Rank 1 adds all three values at once, rank 0 one after the other.
 TEST(Portfolio, SaysThatPlansRoundDifferently) {
   const Topology topology = testing::MakeFullMesh(3);
-  const Collective allreduce =
-      *Collective::Create({.kind = CollectiveKind::kAllreduce, .ranks = AllRanks(3)});
-  Engine engine{.name = "sums", .summary = "", .kinds = {CollectiveKind::kAllreduce}};
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kAllreduce;
+  spec.ranks = AllRanks(3);
+  const Collective allreduce = *Collective::Create(std::move(spec));
+  Engine engine = EngineOf("sums", 0, false, false);
+  engine.kinds = {CollectiveKind::kAllreduce};
   engine.make = [](const SynthesisRequest& request) -> StatusOr<Synthesis> {
     Synthesis made{.collective = *request.collective, .schedule = {}, .engine = "sums", .note = ""};
     made.schedule.num_chunks = 1;

@@ -136,10 +136,10 @@ void FabricRoutes::Move(const Middle& from, const Middle& to) {
   (*ways_[to.stream])[to.hop + 1] = to.down;
 }
 
-// Moves the stream to `node` if its new first (`is_up`) or second link is then less busy than the old one
-// was. That is the limit. If the stream's other new link reaches the limit and is busier than the link that
-// it replaces, another stream on that link moves to the node just left, and so on. Returns false and leaves
-// all streams as they were if the first move does not help, or if the chain does not end.
+// The limit is how busy the stream's first (`is_up`) or second link is. Moves the stream to `node` if its new
+// link there stays below the limit. If its other new link reaches the limit and is busier than the link that
+// it replaces was, another stream on the new link moves to the node just left, and so on. Returns false and
+// restores all streams if the first move does not help, or if the chain gets stuck.
 bool FabricRoutes::Exchange(Middle old, NodeId node, bool is_up) {
   const auto near = [&](const Middle& m) { return is_up ? m.up : m.down; };
   const auto far = [&](const Middle& m) { return is_up ? m.down : m.up; };
