@@ -5,8 +5,10 @@
 // chunks each moves.
 #include "ir/analysis/bitwise_same.h"
 
-#include <optional>
+#include <algorithm>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "base/random.h"
 #include "ir/analysis/chunk_index.h"
@@ -43,21 +45,31 @@ class Expressions {
     }
     ForEachStep(s_, transfers, [&](std::span<const int32_t> same_step) { Step(same_step); });
     collective_.After(chunk, conditions_);
-    std::optional<uint64_t> first;
+    sums_.clear();
     for (const Holding& holding : conditions_) {
       if (holding.contributions.size() < 2) continue;
       const uint64_t hash = hash_[holding.rank.index()];
-      if (first.value_or(hash) != hash) return false;
-      first = hash;
+      if (HashOfSum(holding.contributions, hash) != hash) return false;
     }
     return true;
   }
 
  private:
+  // Returns the hash of the first rank that ends with the sum of these contributions, which is `hash` if none
+  // did before. Ranks of a user-defined collective may end with different sums of a chunk.
+  uint64_t HashOfSum(std::span<const Rank> contributions, uint64_t hash) {
+    for (const auto& [known, first] : sums_)
+      if ((known.data() == contributions.data() && known.size() == contributions.size()) ||
+          std::ranges::equal(known, contributions))
+        return first;
+    sums_.emplace_back(contributions, hash);
+    return hash;
+  }
+
   void Step(std::span<const int32_t> transfers) {
     values_.clear();
     for (int32_t t : transfers) values_.push_back(Carried(t));
-    sums_.clear();
+    added_.clear();
     for (size_t i = 0; i < transfers.size(); ++i) {
       const int32_t t = transfers[i];
       for (Rank to : ends_[s_.path[t].index()].destinations) {
@@ -69,12 +81,12 @@ class Expressions {
         uint64_t& operands = operands_[to.index()];
         if (operands == 0) {
           operands = Mix(held);
-          sums_.push_back(to);
+          added_.push_back(to);
         }
         operands += Mix(values_[i]);
       }
     }
-    for (Rank to : sums_) hash_[to.index()] = Mix(std::exchange(operands_[to.index()], 0));
+    for (Rank to : added_) hash_[to.index()] = Mix(std::exchange(operands_[to.index()], 0));
   }
   uint64_t Carried(int32_t t) const {
     const std::vector<Rank>& sources = ends_[s_.path[t].index()].sources;
@@ -90,8 +102,9 @@ class Expressions {
   std::vector<uint64_t> hash_;  // by rank; never read where a rank holds nothing
   std::vector<uint64_t> values_;
   std::vector<uint64_t> operands_;  // by rank: the sum of the hashes of all that this step adds there
-  std::vector<Rank> sums_;          // the ranks where this step adds
+  std::vector<Rank> added_;         // the ranks where this step adds
   std::vector<Holding> conditions_;
+  std::vector<std::pair<std::span<const Rank>, uint64_t>> sums_;  // of the chunk: its contributions, its hash
 };
 
 }  // namespace

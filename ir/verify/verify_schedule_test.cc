@@ -346,6 +346,20 @@ TEST(VerifySchedule, StatusNamesTheFirstAndCountsTheOthers) {
   EXPECT_EQ(ToStatus({one, one, one}), InvalidInput("[S6] end: rank 0 has nothing (and 2 more)"));
 }
 
+// Rank r ends with the sum of ranks 0 to r.
+Collective Scan3() {
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kCustom;
+  spec.ranks = AllRanks(3);
+  spec.custom_name = "scan";
+  spec.custom_weights = {1};
+  for (int32_t r = 0; r < 3; ++r) {
+    spec.pre.push_back({Rank(r), PartId(0), {Rank(r)}});
+    spec.post.push_back({Rank(r), PartId(0), AllRanks(r + 1)});
+  }
+  return *Collective::Create(std::move(spec));
+}
+
 TEST(IsBitwiseSame, ComparesExpressions) {
   const Topology machine = Machine(true, true);
   struct {
@@ -355,6 +369,10 @@ TEST(IsBitwiseSame, ComparesExpressions) {
     bool expected;
   } const cases[] = {
       {"nothing is reduced", kGather2, {kZero, kOne}, true},
+      {"ranks of a scan end with different sums",
+       Scan3(),
+       {{0, 1, 0, 1, {8}, kReduce, 0}, {0, 1, 1, 2, {10}, kReduce, 1}},
+       true},
       {"an exchange commutes",
        kReduce2,
        {{0, 1, 0, 1, {8}, kReduce, 0}, {0, 1, 1, 0, {9}, kReduce, 0}},
