@@ -136,7 +136,8 @@ class Portfolio {
   }
 
   void Ask(const Engine& engine) {
-    if (request_.IsPassedOver(engine.name) || in_haste_) return;
+    if (request_.IsPassedOver(engine.name) || in_haste_ || !engine.MayServe(request_.collective->kind()))
+      return;
     StatusOr<Turn> turn = TurnOf(engine, request_);
     if (turn.ok())
       queue_.push_back(*std::move(turn));
@@ -395,17 +396,22 @@ class Portfolio {
   }
 
   // Returns the first bug, else the refusal of what did not fit the limits, else the last refusal, with the
-  // fewest steps of a plan that was refused for its steps.
+  // fewest steps of a plan that was refused for its steps. Names an engine that searches long, which auto
+  // does not ask, if it serves a request that no other engine serves.
   Status Refusal() const {
     const auto bug = std::ranges::find(refusals_, StatusCode::kBug, &Status::code);
     const Status& why = bug != refusals_.end() ? *bug : too_much_.ok() ? refusals_.back() : too_much_;
     std::optional<int64_t> steps;
     for (const Status& refusal : refusals_)
       if (refusal.needed() && (!steps || *refusal.needed() < *steps)) steps = refusal.needed();
-    return Status(why.code(),
-                  fmt::format("{}: no engine has a plan for {} on {}: {}", kDefaultEngine,
-                              request_.collective->name(), request_.topology->name(), why.message()),
-                  steps);
+    std::string text = fmt::format("{}: no engine has a plan for {} on {}: {}", kDefaultEngine,
+                                   request_.collective->name(), request_.topology->name(), why.message());
+    const auto may_search = std::ranges::find_if(
+        engines_, [&](const Engine& engine) { return engine.searches_long && engine.Serves(request_).ok(); });
+    if (why.code() == StatusCode::kInvalidInput && may_search != engines_.end() &&
+        text.find("hint: ") == std::string::npos)
+      text += fmt::format("; hint: --engine={}", may_search->name);
+    return Status(why.code(), std::move(text), steps);
   }
 
   SynthesisRequest request_;  // the request with the bound and the graphs

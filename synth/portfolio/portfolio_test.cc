@@ -266,6 +266,24 @@ TEST(Portfolio, SaysThatPlansRoundDifferently) {
   EXPECT_TRUE(TryEngines(request, std::span(&engine, 1)).ok());
 }
 
+// The reason is that of an engine for the collective, and the hint an engine that auto does not ask.
+TEST(Portfolio, RefusesWithAReasonOfUse) {
+  const Topology topology = testing::MakeRing(4);
+  const Collective broadcast = BroadcastOn(4);
+  const SynthesisRequest request{.topology = &topology, .collective = &broadcast, .size_bytes = 64};
+  std::vector<Engine> engines = {EngineOf("picky", 0, false, true), EngineOf("sums", 0, false, true)};
+  engines[0].offer = [](const SynthesisRequest&) -> StatusOr<Offer> {
+    return InvalidInput("picky: four ranks; expected five");
+  };
+  engines[1].kinds = {CollectiveKind::kAllreduce};
+  const std::string text =
+      "auto: no engine has a plan for broadcast on " + topology.name() + ": picky: four ranks; expected five";
+  EXPECT_EQ(TryEngines(request, engines).status(), InvalidInput(text));
+  engines.push_back(EngineOf("thorough", 0, false, true));
+  engines.back().searches_long = true;
+  EXPECT_EQ(TryEngines(request, engines).status(), InvalidInput(text + "; hint: --engine=thorough"));
+}
+
 TEST(Portfolio, SaysWhichEngineIsAskedAndTheBestTimeSoFar) {
   const Topology topology = testing::MakeRing(4);
   const Collective broadcast = BroadcastOn(4);
