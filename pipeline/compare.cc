@@ -117,10 +117,11 @@ void AddMeasured(std::span<const MeasuredTimes> measured, const Collective& coll
   }
 }
 
-// Returns a number of messages in a few characters: "28", "1.05M".
+// Returns a number of messages in at most five characters: "28", "0.12M", "1.05M".
 std::string MessagesText(int64_t messages) {
-  return messages < 100'000 ? fmt::format("{}", messages)
-                            : fmt::format("{:.3g}M", static_cast<double>(messages) / 1e6);
+  if (messages < 100'000) return fmt::format("{}", messages);
+  const double millions = static_cast<double>(messages) / 1e6;
+  return messages < 995'000 ? fmt::format("{:.2f}M", millions) : fmt::format("{:.3g}M", millions);
 }
 
 // Returns how a plan that auto kept differs from `own`, the row of the engine that made it. `own` is null if
@@ -191,7 +192,7 @@ size_t LongestNameOf(const std::vector<std::string>& engines, CollectiveKind kin
     std::string& name = is_asked ? of_asked.made_by : longest.made_by;
     if (engine.name.size() > name.size()) name = engine.name;
   }
-  longest.variation = longest.made_by.empty() ? "" : MessagesText(123'456) + " messages";
+  longest.variation = longest.made_by.empty() ? "" : MessagesText(99'999) + " messages";
   of_asked.variation = "reordered";
   size_t most = 0;
   for (const std::string& name : engines) {
