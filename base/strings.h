@@ -19,8 +19,7 @@ std::string Lower(std::string_view text);  // in lower case; bytes beyond ASCII 
 std::string Join(std::span<const std::string> items, std::string_view separator);
 std::string Counted(int64_t count, std::string_view one);  // "1 step", "2 steps", "2 switches"
 std::string Either(std::span<const std::string> items);    // "a, b or c"
-std::string SomeOf(
-    std::span<const std::string> items);  // "a, b"; of more than six "a, b, c, d, e and 2 more"
+std::string SomeOf(std::span<const std::string> items);    // "a, b"; of seven: "a, b, c, d, e and 2 more"
 
 // The text without the byte-order mark of UTF-8 that some editors write first.
 std::string_view WithoutByteOrderMark(std::string_view text);

@@ -98,8 +98,8 @@ struct Schedule {
   bool operator==(const Schedule&) const = default;
 };
 
-// A plain schedule of more transfers than kMostTransfers takes minutes to plan, prove and lower, so that no
-// stage makes one. Every stage handles kFewTransfers in a fraction of a second.
+// A plain schedule of more transfers than kMostTransfers takes minutes to plan, prove and lower. Compressed
+// schedules are not written out beyond it. Every stage handles kFewTransfers in a fraction of a second.
 inline constexpr int64_t kMostTransfers = int64_t{1} << 22;
 inline constexpr int64_t kFewTransfers = int64_t{1} << 17;
 

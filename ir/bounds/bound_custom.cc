@@ -66,8 +66,7 @@ Crossing CrossingOf(const Topology& topology, const std::vector<PartFacts>& part
   };
   for (const PartFacts& part : parts) {
     std::set<int32_t> leaves, enters, alone;
-    std::map<int32_t, size_t>
-        needed;  // by block: the facts (needs.h) that it needs and that one block alone holds
+    std::map<int32_t, size_t> needed;  // by block: facts (needs.h) that it needs and one block alone holds
     size_t exclusive = 0;
     for (const Fact& fact : part.facts) {
       const std::vector<int32_t> holders = blocks_of(fact.holders), needers = blocks_of(fact.needers);

@@ -53,7 +53,7 @@ class EquivalentHolders {
   EquivalentHolders(const Topology& topology, const Need& need, Orbits& orbits) : topology_(topology) {
     const size_t ranks = static_cast<size_t>(topology.num_ranks()), holders = need.holders.size();
     everyone_ = holders == need.destinations.size();
-    if (topology.num_ranks() >= kLargeMachine && holders == ranks && everyone_)
+    if (topology.num_ranks() >= kManyRanks && holders == ranks && everyone_)
       translations_ = &orbits.OfMachine();
   }
   // Returns whether the search from another rank serves `r`, too. The other rank is an earlier argument of

@@ -272,6 +272,9 @@ StatusOr<Generation> GenerationOf(const Topology& topology) {
 }
 
 StatusOr<Graphs> FindGraphs(const Topology& topology, const MachineModel& machine) {
+  if (topology.num_ranks() == 1)
+    return InvalidInput(fmt::format("{}: one GPU; expected several, since NCCL's model is of rings and trees",
+                                    topology.name()));
   XCCL_ASSIGN_OR_RETURN(const Generation generation, GenerationOf(topology));
   Graphs graphs;
   graphs.generation = generation;

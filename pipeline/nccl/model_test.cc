@@ -133,6 +133,10 @@ TEST(NcclGraphs, SayWhatNcclCannotRun) {
   EXPECT_EQ(Refused("mi300x"), "mi300x: its GPUs are gfx942; expected sm70 or later, as NCCL's model has");
   EXPECT_EQ(Refused("ring:4"),
             "ring:4: its GPUs are not known; NCCL's model needs their architecture; hint: --gpu-arch=sm90");
+  const Topology one =
+      ReadNativeXml(R"(<topology name="one" arch="sm90"><gpu id="g"/></topology>)", "one.xml").value();
+  EXPECT_EQ(FindGraphs(one, HopperModel()).status().message(),
+            "one: one GPU; expected several, since NCCL's model is of rings and trees");
 }
 
 }  // namespace

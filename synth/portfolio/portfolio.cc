@@ -284,6 +284,10 @@ class Portfolio {
   void Consider(const Turn& turn, Synthesis made, bool simulate) {
     for (std::string& fault : std::exchange(made.faults, {})) faults_.push_back(std::move(fault));
     for (Synthesis& other : std::exchange(made.others, {})) Consider(turn, std::move(other), simulate);
+    if (simulate && !made.simulation)
+      made.simulation = Simulate(made.schedule, made.collective, *request_.topology, TimingOf(request_));
+    if (Status sound = CheckSound(turn.engine->name, made); !sound.ok())
+      return Refuse(*turn.engine, std::move(sound));
     if (!request_.allow_divergent && !IsBitwiseSame(made.schedule, made.collective, *request_.topology))
       return Refuse(*turn.engine,
                     LimitReached(fmt::format("{}: ranks get different roundings of one sum; hint: "
@@ -293,10 +297,6 @@ class Portfolio {
       unsimulated_ = std::move(made);
       return;
     }
-    if (!made.simulation)
-      made.simulation = Simulate(made.schedule, made.collective, *request_.topology, TimingOf(request_));
-    if (Status sound = CheckSound(turn.engine->name, made); !sound.ok())
-      return Refuse(*turn.engine, std::move(sound));
     if (made.simulation->stopped && HasPlan()) return Refuse(*turn.engine, TooLate(made.engine));
     if (made.simulation->stopped) {  // the plan is kept without its simulation
       made.simulation.reset();

@@ -26,8 +26,8 @@ namespace xccl {
 namespace {
 
 constexpr int64_t kLeastChunkBytes = 128;  // a line of LL128
-constexpr int64_t kLongChunkBytes =
-    16'384;  // the longest chunk of a finer plan; a 25 GB/s link takes about kMessagePs
+// The longest chunk of a finer plan. A link of 25 GB/s takes about kMessagePs for it.
+constexpr int64_t kLongChunkBytes = 16'384;
 constexpr int32_t kChunkFactor = 4;         // chunks of the finer plan ÷ of the coarser plan, at least
 constexpr int32_t kDelaysOfPlan = 200;      // steps of a plan ÷ steps of its lag
 constexpr int64_t kSimulationsOfOrder = 4;  // simulations of one reordering

@@ -438,6 +438,34 @@ TEST(BandwidthBound, HostsArePartsOfAllreduce) {
 }
 
 // No plan is faster than the bound: tries random trees in both time models.
+// The farthest two are of the kind of GPU that a sample of a few holders may lack.
+TEST(LatencyBound, SearchesFromEachKindOfRankOnAMachineOfThousands) {
+  const StatusOr<Topology> machine = ReadNativeXml(R"(<topology name="two-kinds">
+      <cluster hosts="1986">
+        <gpu count="2" id="gpu"/>
+        <switch id="sw"/>
+        <nic id="nic"/>
+        <link from="gpu0" to="sw" bandwidth="50GB/s" latency="100ns"/>
+        <link from="gpu1" to="sw" bandwidth="50GB/s" latency="5us"/>
+        <link from="sw" to="nic" bandwidth="50GB/s" latency="100ns" count="5"/>
+        <link from="sw" to="nic" bandwidth="50GB/s" latency="100ns" duplex="false"/>
+        <fabric id="f" bandwidth="400Gbit/s" latency="1us"/>
+      </cluster>
+      <switch id="p0"/>
+      <switch id="p1"/>
+      <link from="p0" to="p1" bandwidth="50GB/s" latency="100ns" count="8"/>
+    </topology>)",
+                                                   "two.xml");
+  ASSERT_TRUE(machine.ok()) << machine.status().message();
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kBarrier;
+  spec.ranks = AllRanks(machine->num_ranks());
+  const Collective barrier = *Collective::Create(std::move(spec));
+  const StatusOr<Bound> bound = LowerBound(*machine, barrier, 0, TimeModel::kPipelined);
+  ASSERT_TRUE(bound.ok()) << bound.status().message();
+  EXPECT_EQ(bound->latency_ps, 12'200'000);
+}
+
 TEST(LowerBound, IsNotBeaten) {
   Random random(3);
   for (int trial = 0; trial < 60; ++trial) {
