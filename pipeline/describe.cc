@@ -86,7 +86,7 @@ PlanResult Describe(Plan plan, const std::vector<Synthesis>& found, FastestProgr
   const Synthesis& kept = found.front();
   PlanResult result{.plan = std::move(plan)};
   const Plan& own = result.plan;
-  result.note = lowered.note.empty() ? kept.note : std::move(lowered.note);
+  result.note = lowered.note.empty() ? kept.note : lowered.note;
   result.faults = std::move(lowered.faults);
   result.simulation = *kept.simulation;
   result.bound = bound;

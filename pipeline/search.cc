@@ -87,8 +87,9 @@ StatusOr<std::vector<Synthesis>> Search::Simulated(Synthesis made) {
   if (options_.lower)
     std::erase_if(made.others, [&](Synthesis& other) {
       StatusOr<Simulation> simulation = SimulationOf(other, request_, options_.deadline);
-      if (simulation.ok()) other.simulation = *std::move(simulation);
-      return !simulation.ok();
+      if (!simulation.ok()) return true;
+      other.simulation = *std::move(simulation);
+      return false;
     });
   return PlansOf(std::move(made));
 }
