@@ -110,9 +110,7 @@ class Expressions {
 }  // namespace
 
 bool IsBitwiseSame(const Schedule& schedule, const Collective& collective, const Topology& topology) {
-  const CollectiveKind kind = collective.kind();
-  const bool one_gets_each_sum = kind == CollectiveKind::kReduce || kind == CollectiveKind::kReduceScatter ||
-                                 kind == CollectiveKind::kReduceScatterv;
+  const bool one_gets_each_sum = IsReduction(collective.kind()) && !EndsAlike(collective.kind());
   if (!collective.Reduces() || one_gets_each_sum) return true;
   const SymmetricMachine whole(schedule, collective, topology);
   Expressions expressions(schedule, whole.collective(), *whole);

@@ -73,12 +73,10 @@ StatusOr<Synthesis> PlanSomeRanks(const SynthesisRequest& request, std::span<con
     whole.bound = &*bound;
   }
   StatusOr<Synthesis> relayed = TryEngines(whole, engines);
-  if (!alone->simulation)
-    return relayed.ok() ? WithFaultsOf(*alone, *std::move(relayed)) : std::move(relayed);
-  if (!relayed.ok()) return alone;
-  if (relayed->simulation && relayed->simulation->time_ps < alone->simulation->time_ps)
-    return WithFaultsOf(*alone, *std::move(relayed));
-  return WithFaultsOf(*relayed, *std::move(alone));
+  if (!relayed.ok()) return alone->simulation ? std::move(alone) : std::move(relayed);
+  const bool relays_win = !alone->simulation ||
+                          (relayed->simulation && relayed->simulation->time_ps < alone->simulation->time_ps);
+  return relays_win ? WithFaultsOf(*alone, *std::move(relayed)) : WithFaultsOf(*relayed, *std::move(alone));
 }
 
 }  // namespace

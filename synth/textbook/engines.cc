@@ -26,17 +26,21 @@ Kinds KindsOf(std::initializer_list<std::initializer_list<CollectiveKind>> group
   return kinds;
 }
 
+Kinds Broadcasting() { return KindsOf({kAllreduces, kAllgathers, kReduceScatters, kBroadcasts}); }
+
+Kinds All() {
+  return KindsOf({kAllreduces, kAllgathers, kReduceScatters, kBroadcasts, kGathers, kAlltoalls});
+}
+
 // Engines that need neither a grid nor hosts.
 std::vector<TextbookEngine> EnginesOfLines() {
   const Kinds gathering = KindsOf({kAllreduces, kAllgathers, kReduceScatters});
-  const Kinds broadcasting = KindsOf({kAllreduces, kAllgathers, kReduceScatters, kBroadcasts});
   const Kinds rooted = KindsOf({kAllreduces, kBroadcasts, kGathers});
   const Kinds exchanging = KindsOf({kAllreduces, kAllgathers, kReduceScatters, kAlltoalls});
-  const Kinds all = KindsOf({kAllreduces, kAllgathers, kReduceScatters, kBroadcasts, kGathers, kAlltoalls});
   return {
       {"ring", kTrees,
        "rings along the links, as many as share them well; bandwidth-optimal where they use all; not exact",
-       broadcasting, PlaceRing},
+       Broadcasting(), PlaceRing},
       {"tree", kTrees, "one breadth-first spanning tree of the widest links; low latency; not exact", rooted,
        PlaceTree},
       {"binomial", kTrees, "binomial tree, far halves first: ceil(log2 n) steps, for small sizes; not exact",
@@ -49,7 +53,7 @@ std::vector<TextbookEngine> EnginesOfLines() {
       {"halving-doubling", kExchanges,
        "recursive halving and doubling, far partners while there is little to send; 2 log2 n steps; not "
        "exact",
-       broadcasting, PlaceHalvingDoubling},
+       Broadcasting(), PlaceHalvingDoubling},
       {"recursive-doubling", kExchanges,
        "whole vectors exchanged at distances 1, 2, 4..; log2 n steps, for small sizes; not exact",
        KindsOf({kAllreduces, kAllgathers}), PlaceRecursiveDoubling},
@@ -72,7 +76,7 @@ std::vector<TextbookEngine> EnginesOfLines() {
        gathering, PlaceSwing},
       {"bine", kExchanges,
        "binomial negabinary trees, partners 2/3 as far as in binomial ones; ceil(log2 n) steps; not exact",
-       all, PlaceBine},
+       All(), PlaceBine},
       {"pat", kExchanges,
        "NCCL's parallel aggregated trees: log2 n steps for small sizes, bounded messages for large ones; not "
        "exact",
@@ -82,21 +86,19 @@ std::vector<TextbookEngine> EnginesOfLines() {
 
 // Engines that place ranks on a grid or in hosts, deal out chunks, or send straight.
 std::vector<TextbookEngine> EnginesOfPlaces() {
-  const Kinds broadcasting = KindsOf({kAllreduces, kAllgathers, kReduceScatters, kBroadcasts});
-  const Kinds all = KindsOf({kAllreduces, kAllgathers, kReduceScatters, kBroadcasts, kGathers, kAlltoalls});
   return {
       {"2d-ring", kTrees, "rings along one dimension of a grid after the other, both ways round; not exact",
-       broadcasting, Place2dRing},
+       Broadcasting(), Place2dRing},
       {"2d-torus", kTrees,
        "as 2d-ring, with a share of the data starting along each dimension; optimal on tori of equal sides; "
        "not exact",
-       broadcasting, Place2dTorus},
+       Broadcasting(), Place2dTorus},
       {"2d-mesh", kTrees,
        "everyone with everyone of its row, then of its column: few partners; two trees for a broadcast on a "
        "mesh; not exact",
-       all, PlaceMesh2d},
+       All(), PlaceMesh2d},
       {"hierarchical-ring", kTrees,
-       "rings inside hosts and along rails across them: few bytes over the fabric; not exact", broadcasting,
+       "rings inside hosts and along rails across them: few bytes over the fabric; not exact", Broadcasting(),
        PlaceHierarchicalRing},
       {"hierarchical-exchange", kExchanges,
        "sums inside hosts, exchanged along rails by some hosts at a time, or by all; for small sizes; not "
