@@ -139,12 +139,18 @@ TEST_F(CliSweep, LimitsOfOneJobAreRows) {
   EXPECT_EQ(rows[2][21], "--memory-limit: 0; expected more than 0");
 }
 
+// Runs $X sweep with the words, sends the signal to its first job, and waits for its end.
+std::string SweepWithASignal(std::string_view words, std::string_view signal) {
+  return fmt::format(
+      "$X sweep {} & running=$!; "
+      "until job=$(cut -d' ' -f1 /proc/$running/task/$running/children) && [ -n \"$job\" ]; do sleep 0.01; "
+      "done; kill -{} $job; wait $running",
+      words, signal);
+}
+
 TEST_F(CliSweep, ACrashOfOneJobIsARowAndDoneAgainWhereAsked) {
   Write("crash.txt", "mesh:32x32 -c alltoall\ntorus:2x2 -c allgather\n");
-  Shell(
-      "$X sweep crash.txt -o t.csv & running=$!; "
-      "until job=$(cat /proc/$running/task/$running/children) && [ -n \"$job\" ]; do sleep 0.01; done; "
-      "kill -11 $job; wait $running");
+  Shell(SweepWithASignal("crash.txt -o t.csv", "SEGV"));
   EXPECT_EQ(Rows("t.csv")[1][20], "killed");
   EXPECT_EQ(Rows("t.csv")[1][21], "plan: killed by signal 11 (Segmentation fault)");
   EXPECT_EQ(Rows("t.csv")[2][20], "ok");
@@ -155,11 +161,12 @@ TEST_F(CliSweep, ACrashOfOneJobIsARowAndDoneAgainWhereAsked) {
   EXPECT_EQ(Rows("t.csv").size(), 3U);
 }
 
+// The first job is stopped, so that it does not end whatever the machine.
 TEST_F(CliSweep, TheTimeLimitEndsTheSweepAndKeepsItsRows) {
   Write("long.txt", "mesh:32x32 -c alltoall\ntorus:2x2 -c allgather\n");
   ExpectWrong(
       {{"sweep"}, 5, "sweep: --time-limit=5s passed with 1 of 2 jobs to do; hint: the same command again"},
-      Run({"sweep", "long.txt", "-o", "t.csv", "-j", "2", "--time-limit", "5s"}));
+      Shell(SweepWithASignal("long.txt -o t.csv -j 2 --time-limit 5s", "STOP")));
   EXPECT_EQ(Rows("t.csv").size(), 2U);
 }
 
