@@ -3,6 +3,9 @@
 //    (MayReplace).
 // 3. Keep one program of those that are about as fast as the fastest (Kept), and say why.
 // 4. If no program fits the default limit of threadblocks, lower the first schedule without the limit.
+//
+// A schedule that is too long for the time or the memory left has no program; the others still may. If the
+// first is a compressed schedule that is too long, the plan is kept without a program.
 #include "pipeline/lower_fastest.h"
 
 #include <fmt/core.h>
@@ -222,9 +225,12 @@ bool IsLate(const Status& status, const PlanOptions& options) {
 StatusOr<FastestProgram> LowerFastest(const Topology& topology, const PlanOptions& options,
                                       std::vector<Synthesis>& found) {
   FastestProgram result;
-  result.no_program =
+  const std::string too_long =
       ReasonNotToLower(topology, found.front(), TransfersOf(topology, found.front()), options.deadline);
-  if (!result.no_program.empty()) return result;
+  if (!too_long.empty() && (found.size() == 1 || !found.front().schedule.symmetry.empty())) {
+    result.no_program = too_long;
+    return result;
+  }
   std::vector<Status> failed;
   std::optional<TimedProgram> best;
   size_t kept = 0;
@@ -241,21 +247,27 @@ StatusOr<FastestProgram> LowerFastest(const Topology& topology, const PlanOption
   } else if (std::vector<Made> made = LowerInTurn(topology, options, found, failed); !made.empty()) {
     Made& chosen = Kept(topology, options.request.size_bytes, found, made);
     kept = chosen.place;
-    if (kept != 0 || IsWhyChosen(found[kept].note)) result.note = NoteOf(chosen, made);
+    if (!too_long.empty())
+      result.note = fmt::format("the plan of {} has no program: {}", found.front().engine, too_long);
+    else if (kept != 0 || IsWhyChosen(found[kept].note))
+      result.note = NoteOf(chosen, made);
     best = std::move(chosen.program);
   }
-  if (!best && !options.max_blocks && !failed.empty() && failed.front().code() == StatusCode::kInvalidInput) {
+  if (!best && too_long.empty() && !options.max_blocks && !failed.empty() &&
+      failed.front().code() == StatusCode::kInvalidInput) {
     PlanOptions unlimited = options;
     unlimited.max_blocks = std::numeric_limits<int32_t>::max();
     lower(unlimited);
   }
+  for (const Status& why : failed)
+    if (why.code() == StatusCode::kBug) result.faults.emplace_back(why.message());
   if (best) {
-    for (const Status& why : failed)
-      if (why.code() == StatusCode::kBug) result.faults.emplace_back(why.message());
     const auto first = found.begin(), chosen = first + static_cast<std::ptrdiff_t>(kept);
     std::rotate(first, chosen, chosen + 1);
     result.program = std::move(best->program);
     result.time_ps = best->time_ps;
+  } else if (!too_long.empty()) {
+    result.no_program = too_long;
   } else if (failed.empty() || IsLate(failed.front(), options)) {
     result.no_program = failed.empty() ? options.deadline.Passed() : failed.front().message();
   } else {
