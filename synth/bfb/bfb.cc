@@ -306,18 +306,21 @@ StatusOr<Synthesis> MakePlan(const SynthesisRequest& request) {
 }
 
 // Estimates the work: making the graph of ranks; a look at all hops for each source, or for one source if all
-// are alike; and a transfer of each source's data to each rank. An allreduce takes the work twice.
+// are alike; and a move of each chunk to each rank. An allreduce takes the work twice.
 StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
   const Topology& topology = *request.topology;
   const std::optional<SymmetryGroup> group = SymmetryOf(request);
   XCCL_RETURN_IF_ERROR(CheckPairs(request, group.has_value()));
   const int64_t hops = MostHops(topology), sources = group ? 1 : NumSources(*request.collective);
-  const int64_t transfers =
-      group ? SimulatedTransfers(topology, *group) : sources * int64_t{topology.num_ranks()};
-  const int64_t halves = IsAllreduce(request.collective->kind()) ? 2 : 1;
+  const bool both = IsAllreduce(request.collective->kind());
+  const int64_t pieces = both ? request.collective->num_members() : 1;  // of the buffer, each with a source
+  const int64_t chunks = std::max<int64_t>(1, request.limits.chunks.value_or(1) / pieces);
+  const int64_t moves =
+      chunks * (group ? SimulatedTransfers(topology, *group) : sources * int64_t{topology.num_ranks()});
+  const int64_t halves = both ? 2 : 1;
   return Offer{.time_ps = static_cast<double>(bound.bound_ps),
-               .work = halves * (WorkOfHops(hops) + sources * hops / kOperationsPerMove + transfers),
+               .work = halves * (WorkOfHops(hops) + sources * hops / kOperationsPerMove + moves),
                .bytes = halves * BytesOfHops(hops)};
 }
 

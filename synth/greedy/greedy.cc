@@ -36,7 +36,7 @@ using Method = decltype(greedy::FindFlood);
 
 constexpr std::string_view kName = "greedy";
 // The work of a search is the number of table words and links that it looks at. The default takes about 0.1
-// s.
+// s, and costs auto as much as kManyTransfers moves.
 constexpr int64_t kDefaultWork = 12'000'000;
 constexpr int64_t kWorkPerMove = 60;  // estimated work of a candidate for each transfer of one of its chunks
 // The work of an offer for each transfer of one chunk, in moves (synth/common/cost_model.h). Above 1, because
@@ -320,7 +320,7 @@ StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
                .fills_budget = true,
                .make = [&request](int64_t most_work) {
                  SynthesisRequest searching = request;
-                 searching.limits.work_units = kWorkPerMove / kSearchPerMove * most_work;
+                 searching.limits.work_units = kDefaultWork / kManyTransfers * most_work;
                  return CandidateSearch(searching).Run();
                }};
 }

@@ -371,19 +371,25 @@ class Planning {
     return work;
   }
 
-  // Returns the transfers that a simulation runs. The columns alone are enough if the machine is whole
-  // and translates of a path share no link. Otherwise these are all transfers, if they are few enough
-  // to be written out.
+  // Returns the moves that a simulation runs. The columns alone are enough if the machine is whole and
+  // translates of a path share no link. Otherwise these are all transfers, if they are few enough to be
+  // written out. Each chunk of a block has a transfer of its own.
   int64_t WorkOf(const Levels& levels, const Direction& direction) const {
-    const int64_t n = direction.topology.num_ranks(), columns = n * direction.group.num_rank_orbits();
-    if (n * n > kMostTransfers) return columns;
-    if (machine_.whole) return n * n;
+    const int64_t n = direction.topology.num_ranks(), pairs = n * n * ChunksOfBlock(),
+                  columns = n * direction.group.num_rank_orbits() * ChunksOfBlock();
+    if (pairs > kMostTransfers) return columns;
+    if (machine_.whole) return pairs;
     for (const Level& level : levels)
       for (const Peer& peer : level.peers)
         for (const PeerPath& path : peer.from)
           for (const LinkId l : path.links)
-            if (!direction.group.IsFreeOn(l)) return n * n;
+            if (!direction.group.IsFreeOn(l)) return pairs;
     return columns;
+  }
+
+  // Returns the number of chunks of a block: of a rank's data or, in an alltoall, of its data for one rank.
+  int64_t ChunksOfBlock() const {
+    return cut_.num_chunks() / cut_.num_members() / (IsOfPairs(cut_) ? cut_.num_members() : 1);
   }
 
   // Returns the ends of levels that end with these subgroups, once for each place that the level of kinds may

@@ -4,7 +4,7 @@
 //    plan (FirstTurn). Every later turn promises the largest gain for its work (NextTurn), but ComesFirst and
 //    LastChanceBefore name turns that go before.
 // 3. Take makes the plan. Consider simulates it, which also finds wrong plans.
-// 4. Keep puts the plan among the best plans and queues its variations as turns.
+// 4. Keep puts the plan among the best plans and queues its variations as turns (Add).
 // 5. The loop ends if no turn is worth its work, or if the work or the time is used up.
 // 6. Best returns the preferred plan of those that are kept.
 // Turns that need too much memory or time are refused before they are made (Fits). If the first plan costs
@@ -307,6 +307,18 @@ class Portfolio {
     Keep({turn, std::move(made), costs});
   }
 
+  // Adds a variation to the queue. An engine may bring several plans, whose variations ask it for one new
+  // plan: one turn is added, with the least promise of all.
+  void Add(Turn turn) {
+    const auto asked = [](const Turn& of) { return std::tuple(of.engine, of.variation, of.asked_chunks); };
+    if (!turn.asked_chunks || asked_.insert(asked(turn)).second) return queue_.push_back(std::move(turn));
+    for (Turn& queued : queue_) {
+      if (asked(queued) != asked(turn)) continue;
+      queued.promised_ps = std::min(queued.promised_ps, turn.promised_ps);
+      queued.from_ps = std::min(queued.from_ps, turn.from_ps);
+    }
+  }
+
   void Keep(Made made) {
     if (made.Ps() < best_ps_) {
       best_ps_ = made.Ps();
@@ -319,7 +331,7 @@ class Portfolio {
     };
     if (is_too_slow(made)) return;
     if (made.Ps() <= kNoChance * best_ps_ && !wrong_.contains(made.turn.engine))
-      std::ranges::move(VariationsOf(made, request_, bound_, best_ps_), std::back_inserter(queue_));
+      for (Turn& turn : VariationsOf(made, request_, bound_, best_ps_)) Add(std::move(turn));
     kept_.insert(std::ranges::upper_bound(kept_, made.Ps(), {}, &Made::Ps), std::move(made));
     std::erase_if(kept_, is_too_slow);
     if (kept_.size() <= kMostKept) return;
@@ -422,6 +434,8 @@ class Portfolio {
   int64_t left_ = 0;       // work left
   bool in_haste_ = false;  // no further engine is asked
   std::vector<Turn> queue_;
+  // The engine, the variation and the chunks of all turns that were added with asked_chunks.
+  std::set<std::tuple<const Engine*, std::string_view, std::optional<int64_t>>> asked_;
   std::vector<Made> kept_;                // kept plans, the fastest first
   std::vector<Contender> fastest_;        // the fastest plan of each engine
   std::optional<Synthesis> unsimulated_;  // set if the first plan is beyond the limits

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <map>
 #include <span>
 #include <string>
 #include <utility>
@@ -393,6 +394,41 @@ TEST(Portfolio, VariationsLeaveTheWorkOfAnEnginesOwnPlan) {
   EXPECT_EQ(second_with(200), "first");  // a variation; the work is enough for both
   EXPECT_EQ(second_with(395),
             "second");  // the variation takes 3 moves; a plan may take four times what is left
+}
+
+// All plans of one turn once asked their engine for the same finer plan, each of them again: three plans of a
+// turn made nine, and a plan of two seconds took seventy.
+TEST(Portfolio, PlansOfOneTurnShareTheVariationsThatAskTheirEngine) {
+  const Topology topology = testing::MakeLine({10, 10, 10}, {});
+  CollectiveSpec spec = BroadcastOn(4).spec();
+  const Collective broadcast = *Collective::Create(std::move(spec));
+  const SynthesisRequest request{.topology = &topology, .collective = &broadcast, .size_bytes = 1 << 12};
+  std::map<int32_t, int> asked;  // how often, by chunks
+  Engine engine = EngineOf("engine", 0, false, false);
+  engine.any_chunks = true;
+  engine.make = [&](const SynthesisRequest& of) -> StatusOr<Synthesis> {
+    const int32_t chunks = of.limits.chunks.value_or(1);
+    ++asked[chunks];
+    Synthesis made{
+        .collective = of.collective->WithChunks(chunks), .schedule = {}, .engine = "engine", .note = ""};
+    made.schedule.num_chunks = chunks;
+    for (int32_t step = 0; step < chunks + 2; ++step)
+      for (int32_t r = std::max(0, step - chunks + 1); r <= std::min(step, 2); ++r)
+        made.schedule.Add(ChunkId(step - r), 1, Rank(r), Rank(r + 1), std::vector{LinkId(r)},
+                          TransferOp::kCopy, step);
+    for (int32_t lag = 1; lag < 4; ++lag) {
+      Synthesis other = made;
+      other.others.clear();
+      for (int32_t& step : other.schedule.step) step *= lag + 1;
+      made.others.push_back(std::move(other));
+    }
+    return made;
+  };
+  const StatusOr<Synthesis> made = TryEngines(request, std::vector{engine});
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_TRUE(made->faults.empty());
+  EXPECT_GT(asked.size(), 2U);
+  for (const auto& [chunks, times] : asked) EXPECT_EQ(times, 1) << chunks << " chunks";
 }
 
 // The budget is for one plan of a million moves. The cheapest of several was made, however slow.

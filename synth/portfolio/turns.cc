@@ -57,6 +57,7 @@ std::optional<Turn> InChunks(const Context& at, int64_t chunks, std::string_view
   if (!turn.ok()) return std::nullopt;
   turn->variation = variation;
   turn->is_of_another_kind = variation == "coarser";
+  turn->asked_chunks = chunks;
   turn->promised_ps = promised_ps;
   turn->make = [request, make = std::move(turn->make)](int64_t most_work) { return make(most_work); };
   return *std::move(turn);
@@ -95,6 +96,7 @@ std::optional<Turn> Reordered(const Context& at) {
               .promised_ps = at.PromisedPs(),
               .work = kSimulationsOfOrder * plan->schedule.size(),
               .is_of_another_kind = false,
+              .asked_chunks = std::nullopt,
               .make = [plan, &request = at.request](int64_t most_work) -> StatusOr<Synthesis> {
                 int64_t hops = kHopsPerMove * most_work;
                 std::optional<Synthesis> better = Justified(*plan, request, hops);
@@ -116,6 +118,7 @@ std::optional<Turn> Delayed(const Context& at) {
               .from_ps = at.plan.Ps(),
               .work = plan->schedule.size(),
               .is_of_another_kind = false,
+              .asked_chunks = std::nullopt,
               .make = [plan, lag, &topology = *at.request.topology](int64_t) -> StatusOr<Synthesis> {
                 Synthesis late = *plan;
                 late.schedule = WithLag(late.schedule, topology, lag);
@@ -145,6 +148,7 @@ std::optional<Turn> Mirrored(const Context& at) {
               .work = at.plan.turn.work + at.plan.synthesis.schedule.size(),
               .bytes = at.plan.turn.bytes,
               .is_of_another_kind = false,
+              .asked_chunks = 0,
               .make = [&engine, image, &request = at.request](int64_t most_work) -> StatusOr<Synthesis> {
                 XCCL_ASSIGN_OR_RETURN(const Turn turn, TurnOf(engine, image->request));
                 XCCL_ASSIGN_OR_RETURN(const Synthesis made, turn.make(most_work));
@@ -177,6 +181,7 @@ StatusOr<Turn> TurnOf(const Engine& engine, const SynthesisRequest& request) {
             .work = offer.work,
             .bytes = offer.bytes,
             .fills_budget = offer.fills_budget,
+            .asked_chunks = std::nullopt,
             .make = std::move(offer.make)};
   if (!turn.make) turn.make = [&engine, &request](int64_t) { return engine.Plan(request); };
   return turn;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -29,6 +30,9 @@ struct Turn {
   bool fills_budget = false;  // as in Offer
   // True if the turn brings another kind of plan, which may have a faster program or fewer messages.
   bool is_of_another_kind = true;
+  // Set if the variation is a new plan of the engine, the same for all plans of one turn: the chunks of a
+  // part for which the engine is asked; 0: its own number.
+  std::optional<int64_t> asked_chunks;
   // Makes the plan. A search makes at most `most_work` moves.
   std::function<StatusOr<Synthesis>(int64_t most_work)> make;
 };

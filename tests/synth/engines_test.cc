@@ -115,6 +115,39 @@ TEST(Engines, AreExactOnWhatTheySay) {
   }
 }
 
+// A search stops at its limit of work only if the work that an engine offers grows with the chunks.
+TEST(Engines, OfferTheWorkOfTheChunksThatTheyAreAskedFor) {
+  std::vector<Topology> machines;
+  machines.push_back(testing::MakeRing(8));
+  machines.push_back(testing::MakeGrid({4, 4}, true));
+  machines.push_back(testing::MakeCluster(4, 4));
+  int32_t offers = 0;
+  for (const Topology& machine : machines) {
+    for (const Engine& engine : AllEngines()) {
+      if (!engine.any_chunks || engine.asks_others) continue;
+      for (const CollectiveKind kind : engine.kinds) {
+        const StatusOr<Collective> collective =
+            Collective::Create(testing::SpecOf(kind, AllRanks(machine.num_ranks())));
+        if (!collective.ok()) continue;
+        SynthesisRequest request{.topology = &machine, .collective = &*collective, .size_bytes = 64 << 20};
+        request.limits.chunks = 64 * (IsAllreduce(kind) ? machine.num_ranks() : 1);
+        const StatusOr<Offer> offer = engine.Offered(request);
+        if (!offer.ok()) continue;
+        const StatusOr<Synthesis> made = offer->make ? offer->make(offer->work) : engine.Plan(request);
+        if (!made.ok()) continue;
+        ++offers;
+        int64_t moves = made->schedule.num_moves();
+        for (const Synthesis& other : made->others) moves += other.schedule.num_moves();
+        // A compressed plan offers the work of its columns, and is written out for all ranks if it is small.
+        // Plans of an alltoall may move a chunk twice.
+        EXPECT_LE(moves, 2 * machine.num_ranks() * offer->work)
+            << engine.name << " " << collective->name() << " " << machine.name();
+      }
+    }
+  }
+  EXPECT_GT(offers, 50);
+}
+
 // The sources outside the engines' own folders and the table.
 TEST(Engines, AreNamedByTheirRowsAlone) {
   int files = 0;
