@@ -37,12 +37,12 @@
 namespace xccl {
 namespace {
 
-// A schedule of more transfers is long: with a machine model, lowering takes seconds. Only one long schedule
-// of each engine is lowered, because the programs of its variations differ little.
+// A schedule of more moves of a chunk is long: with a machine model, lowering takes seconds. Only one long
+// schedule of each engine is lowered, because the programs of its variations differ little.
 constexpr int64_t kLong = kManyTransfers / 30;
-// The most transfers of a small schedule, which is lowered in milliseconds. Without a machine model, a small
-// schedule is lowered even if it takes longer than the best program, because the passes of its program may
-// overlap its steps.
+// The most moves of a small schedule, which is mostly lowered in milliseconds. Without a machine model, a
+// small schedule is lowered even if it takes longer than the best program, because the passes of its program
+// may overlap its steps.
 constexpr int64_t kSmall = kLong / 5;
 // With a machine model, overlapping passes may make a program faster than LeastTime of its schedule. The
 // program's time is taken to be at least this factor × LeastTime.
@@ -108,6 +108,7 @@ struct Candidate {
   int64_t least_ps;   // LeastTime of the schedule
   size_t place;       // of the schedule, in `found`
   int64_t transfers;  // of its plain form
+  int64_t moves;      // of one chunk each
   auto operator<=>(const Candidate&) const = default;
 };
 
@@ -142,17 +143,18 @@ std::vector<Candidate> ByCostAndTime(const Topology& topology, const PlanOptions
   std::vector<Candidate> candidates;
   for (size_t i = 0; i < found.size(); ++i) {
     const int64_t transfers = TransfersOf(topology, found[i]);
-    candidates.push_back({transfers > kLong, LeastTimeOf(topology, options, found[i]), i, transfers});
+    const int64_t moves = std::max(transfers, found[i].schedule.num_moves());
+    candidates.push_back({moves > kLong, LeastTimeOf(topology, options, found[i]), i, transfers, moves});
   }
   std::ranges::sort(candidates);
   return candidates;
 }
 
-// Estimates, before lowering, whether the program of a schedule of so many transfers may replace the best
-// program, which takes best_ps. `lowered_transfers`: the transfers of all schedules that were lowered.
-bool MayReplace(const PlanOptions& options, int64_t transfers, int64_t least_ps, int64_t best_ps,
-                int64_t lowered_transfers) {
-  if (transfers > kSmall && (!IsFaster(least_ps, best_ps) || lowered_transfers + transfers > kManyTransfers))
+// Estimates, before lowering, whether the program of a schedule of so many moves may replace the best
+// program, which takes best_ps. `lowered_moves`: the moves of all schedules that were lowered.
+bool MayReplace(const PlanOptions& options, int64_t moves, int64_t least_ps, int64_t best_ps,
+                int64_t lowered_moves) {
+  if (moves > kSmall && (!IsFaster(least_ps, best_ps) || lowered_moves + moves > kManyTransfers))
     return false;
   const auto overlapped_ps = static_cast<int64_t>(kMostOverlapped * static_cast<double>(least_ps));
   return !options.machine || IsFaster(overlapped_ps, best_ps);
@@ -163,13 +165,12 @@ bool MayReplace(const PlanOptions& options, int64_t transfers, int64_t least_ps,
 std::vector<Made> LowerInTurn(const Topology& topology, const PlanOptions& options,
                               const std::vector<Synthesis>& found, std::vector<Status>& failed) {
   std::vector<Made> made;
-  int64_t best_ps = std::numeric_limits<int64_t>::max(), lowered_transfers = 0;
+  int64_t best_ps = std::numeric_limits<int64_t>::max(), lowered_moves = 0;
   std::set<std::string> has_long;  // engines with a long schedule that was lowered
   for (const Candidate& candidate : ByCostAndTime(topology, options, found)) {
     const Synthesis& plan = found[candidate.place];
-    if (!made.empty() &&
-        (options.deadline.IsOver() ||
-         !MayReplace(options, candidate.transfers, candidate.least_ps, best_ps, lowered_transfers)))
+    if (!made.empty() && (options.deadline.IsOver() ||
+                          !MayReplace(options, candidate.moves, candidate.least_ps, best_ps, lowered_moves)))
       continue;
     if (candidate.is_long && has_long.contains(plan.engine)) continue;
     const auto is_same = [&](const Made& other) { return found[other.place].schedule == plan.schedule; };
@@ -177,7 +178,7 @@ std::vector<Made> LowerInTurn(const Topology& topology, const PlanOptions& optio
     if (!ReasonNotToLower(topology, plan, candidate.transfers, options.deadline).empty()) continue;
     if (candidate.is_long) has_long.insert(plan.engine);
     StatusOr<TimedProgram> program = ProveLowerAndTime(topology, options, found, candidate);
-    lowered_transfers += candidate.transfers;
+    lowered_moves += candidate.moves;
     if (!program.ok()) {
       failed.push_back(program.status());
       continue;

@@ -399,12 +399,14 @@ void SetLanes(const Topology& topology, const LaneCut& cut, std::vector<RailHost
   const RailHost& fewest = *std::ranges::min_element(
       hosts, {}, [&](const RailHost& host) { return LanesOf(host, cut.bandwidth_bytes_per_s); });
   using Key = std::pair<std::string_view, int64_t>;  // id of a port's node, and the lane's number at the node
-  // Calls visit(key, port) for all lanes that fit on the host's ports.
+  // Calls visit(key, port) for the lanes that fit on the host's ports, at most cut.lanes of each port. A port
+  // may be a billion times as fast as another.
   const auto for_lanes = [&](const RailHost& host, auto visit) {
     std::unordered_map<std::string_view, int64_t> seen;
     for (size_t p = 0; p < host.ports.size(); ++p) {
       const std::string_view id = topology.node(host.ports[p].node).id;
-      for (int64_t i = 0; i < host.ports[p].bandwidth_bytes_per_s / cut.bandwidth_bytes_per_s; ++i)
+      const int64_t fit = host.ports[p].bandwidth_bytes_per_s / cut.bandwidth_bytes_per_s;
+      for (int64_t i = 0; i < std::min<int64_t>(fit, cut.lanes); ++i)
         visit(Key(id, seen[id]++), static_cast<int32_t>(p));
     }
   };

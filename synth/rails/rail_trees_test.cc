@@ -410,5 +410,19 @@ TEST(RailTrees, CablesOfOtherGpusAreNoWay) {
   EXPECT_TRUE(PlanOn(machine, CollectiveOf(CollectiveKind::kBroadcast, with_cables, Rank(1)), 1 << 20).ok());
 }
 
+// One host's cable is ten billion times as slow as the others: memory once held ten billion lanes for each
+// port.
+TEST(RailTrees, CablesMayBeUnlikeBeyondMeasure) {
+  const Topology machine = ReadNativeXml(R"(<topology name="slow cable"><cluster hosts="3" name="h">
+      <gpu count="1"/></cluster><switch id="leaf"/>
+      <link from="h0/gpu:0" to="leaf" bandwidth="50GB/s"/><link from="h1/gpu:0" to="leaf" bandwidth="50GB/s"/>
+      <link from="h2/gpu:0" to="leaf" bandwidth="5B/s"/></topology>)",
+                                         "test")
+                               .value();
+  const StatusOr<Synthesis> plan =
+      PlanOn(machine, CollectiveOf(CollectiveKind::kBroadcast, AllRanks(3), Rank(0)), 1 << 10);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+}
+
 }  // namespace
 }  // namespace xccl
