@@ -1,5 +1,5 @@
 // Makes candidate schedules, simulates each of them, and keeps the fastest.
-// 1. Each part is cut into 1, 2, 4, ... chunks while more chunks help and work is left (TryCuts).
+// 1. Each part is cut into 1, 2, 4, ... chunks while work is left (TryCuts).
 // 2. TryCut splits the collective into at most two copy problems: gather (sums) and spread (whole values).
 // 3. Floods and trees solve each problem, for several sizes of the largest message (TryMethods).
 // 4. The gather is played backwards as sums, and the spread follows it (TryMethod).
@@ -132,23 +132,19 @@ class CandidateSearch {
     return TryCuts(SumAt::kEach);
   }
 
-  // Tries 1, 2, 4, ... chunks a part while they help and work is left. If members share the sums of a part,
-  // the number of chunks is multiplied by the number of members.
+  // Tries 1, 2, 4, ... chunks a part while work is left. If members share the sums of a part, the number of
+  // chunks is multiplied by the number of members.
   Status TryCuts(SumAt sum_at) {
     if (request_.limits.chunks) return TryCut(*request_.limits.chunks, sum_at);
     const int64_t unit = sum_at == SumAt::kEach ? ChunksInTurn(*request_.collective) : 1;
     const int64_t moves = MovesOf(*request_.collective) * unit;
     const int64_t share = sum_at == SumAt::kCenter ? left_ / 3 : left_;
     const int64_t floor = left_ - share;
-    int32_t without_gain = 0;
     for (int64_t cut = 1; cut * unit <= std::max<int64_t>(kMostChunks, unit); cut *= 2) {
       const bool first = cut == 1;
       if (!first && (deadline_() || moves * cut * kWorkPerMove > left_ - floor)) break;
-      const int64_t before = best_ps_;
       XCCL_RETURN_IF_ERROR(TryCut(static_cast<int32_t>(cut * unit), sum_at));
       if (best_ && best_ps_ <= bound_.bound_ps + bound_.bound_ps / 256) break;
-      without_gain = first || best_ps_ < before - before / 256 ? 0 : without_gain + 1;
-      if (without_gain == 3) break;
     }
     return OkStatus();
   }
