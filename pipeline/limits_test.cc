@@ -4,7 +4,6 @@
 
 #include "ir/collective_args.h"
 #include "pipeline/compare.h"
-#include "pipeline/lower_fastest.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/run.h"
 #include "pipeline/search.h"
@@ -50,32 +49,6 @@ TEST(Limits, APlanWhoseProgramWouldBeLateIsKeptWithoutIt) {
   ASSERT_TRUE(result.ok()) << result.status().message();
   EXPECT_FALSE(result->plan.program);
   EXPECT_NE(result->no_program.find("--time-limit=6s"), std::string::npos) << result->no_program;
-}
-
-// A million transfers are too many for the time that is left; a schedule of 16,256 has its program.
-TEST(Limits, AnotherPlanHasAProgramWhereThatOfTheFastestWouldBeLate) {
-  const Topology topology = LoadTopology("full-mesh:128").value();
-  const Collective allgather = Of(CollectiveKind::kAllgather, topology);
-  PlanOptions options{.lower = true};
-  const Bound bound =
-      LowerBound(topology, allgather, options.request.size_bytes, options.request.model).value();
-  const SynthesisRequest request = RequestOf(topology, allgather, options, &bound);
-  Synthesis small = FindEngine("direct").value()->Synthesize(request).value();
-  small.simulation = SimulationOf(small, request, options.deadline).value();
-  Synthesis large = small;
-  for (int32_t times = 1; times < 64; ++times)
-    for (int64_t t = 0; t < small.schedule.size(); ++t) large.schedule.Add(small.schedule.at(t));
-  large.engine = "large";
-  large.simulation->time_ps -= 1;
-  options.deadline = Deadline(4);
-  std::vector<Synthesis> found = {std::move(large), std::move(small)};
-  const StatusOr<FastestProgram> made = LowerFastest(topology, options, found);
-  ASSERT_TRUE(made.ok()) << made.status().message();
-  EXPECT_TRUE(made->program) << made->no_program;
-  EXPECT_EQ(made->no_program, "");
-  EXPECT_EQ(made->note.find("the plan of large has no program: its 1040384 transfers take about "), 0U)
-      << made->note;
-  EXPECT_EQ(found.front().engine, "direct");
 }
 
 TEST(Limits, ASearchThatItsCallerStopsEndsWithItsBest) {

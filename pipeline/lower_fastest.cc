@@ -3,9 +3,6 @@
 //    (MayReplace).
 // 3. Keep one program of those that are about as fast as the fastest (Kept), and say why.
 // 4. If no program fits the default limit of threadblocks, lower the first schedule without the limit.
-//
-// A schedule that is too long for the time or the memory left has no program; the others still may. If the
-// first is a compressed schedule that is too long, the plan is kept without a program.
 #include "pipeline/lower_fastest.h"
 
 #include <fmt/core.h>
@@ -37,12 +34,12 @@
 namespace xccl {
 namespace {
 
-// A schedule of more moves of a chunk is long: with a machine model, lowering takes seconds. Only one long
-// schedule of each engine is lowered, because the programs of its variations differ little.
+// A schedule of more transfers is long: with a machine model, lowering takes seconds. Only one long schedule
+// of each engine is lowered, because the programs of its variations differ little.
 constexpr int64_t kLong = kManyTransfers / 30;
-// The most moves of a small schedule, which is mostly lowered in milliseconds. Without a machine model, a
-// small schedule is lowered even if it takes longer than the best program, because the passes of its program
-// may overlap its steps.
+// The most transfers of a small schedule, which is lowered in milliseconds. Without a machine model, a small
+// schedule is lowered even if it takes longer than the best program, because the passes of its program may
+// overlap its steps.
 constexpr int64_t kSmall = kLong / 5;
 // With a machine model, overlapping passes may make a program faster than LeastTime of its schedule. The
 // program's time is taken to be at least this factor × LeastTime.
@@ -108,7 +105,6 @@ struct Candidate {
   int64_t least_ps;   // LeastTime of the schedule
   size_t place;       // of the schedule, in `found`
   int64_t transfers;  // of its plain form
-  int64_t moves;      // of one chunk each
   auto operator<=>(const Candidate&) const = default;
 };
 
@@ -143,18 +139,17 @@ std::vector<Candidate> ByCostAndTime(const Topology& topology, const PlanOptions
   std::vector<Candidate> candidates;
   for (size_t i = 0; i < found.size(); ++i) {
     const int64_t transfers = TransfersOf(topology, found[i]);
-    const int64_t moves = std::max(transfers, found[i].schedule.num_moves());
-    candidates.push_back({moves > kLong, LeastTimeOf(topology, options, found[i]), i, transfers, moves});
+    candidates.push_back({transfers > kLong, LeastTimeOf(topology, options, found[i]), i, transfers});
   }
   std::ranges::sort(candidates);
   return candidates;
 }
 
-// Estimates, before lowering, whether the program of a schedule of so many moves may replace the best
-// program, which takes best_ps. `lowered_moves`: the moves of all schedules that were lowered.
-bool MayReplace(const PlanOptions& options, int64_t moves, int64_t least_ps, int64_t best_ps,
-                int64_t lowered_moves) {
-  if (moves > kSmall && (!IsFaster(least_ps, best_ps) || lowered_moves + moves > kManyTransfers))
+// Estimates, before lowering, whether the program of a schedule of so many transfers may replace the best
+// program, which takes best_ps. `lowered_transfers`: the transfers of all schedules that were lowered.
+bool MayReplace(const PlanOptions& options, int64_t transfers, int64_t least_ps, int64_t best_ps,
+                int64_t lowered_transfers) {
+  if (transfers > kSmall && (!IsFaster(least_ps, best_ps) || lowered_transfers + transfers > kManyTransfers))
     return false;
   const auto overlapped_ps = static_cast<int64_t>(kMostOverlapped * static_cast<double>(least_ps));
   return !options.machine || IsFaster(overlapped_ps, best_ps);
@@ -165,12 +160,13 @@ bool MayReplace(const PlanOptions& options, int64_t moves, int64_t least_ps, int
 std::vector<Made> LowerInTurn(const Topology& topology, const PlanOptions& options,
                               const std::vector<Synthesis>& found, std::vector<Status>& failed) {
   std::vector<Made> made;
-  int64_t best_ps = std::numeric_limits<int64_t>::max(), lowered_moves = 0;
+  int64_t best_ps = std::numeric_limits<int64_t>::max(), lowered_transfers = 0;
   std::set<std::string> has_long;  // engines with a long schedule that was lowered
   for (const Candidate& candidate : ByCostAndTime(topology, options, found)) {
     const Synthesis& plan = found[candidate.place];
-    if (!made.empty() && (options.deadline.IsOver() ||
-                          !MayReplace(options, candidate.moves, candidate.least_ps, best_ps, lowered_moves)))
+    if (!made.empty() &&
+        (options.deadline.IsOver() ||
+         !MayReplace(options, candidate.transfers, candidate.least_ps, best_ps, lowered_transfers)))
       continue;
     if (candidate.is_long && has_long.contains(plan.engine)) continue;
     const auto is_same = [&](const Made& other) { return found[other.place].schedule == plan.schedule; };
@@ -178,7 +174,7 @@ std::vector<Made> LowerInTurn(const Topology& topology, const PlanOptions& optio
     if (!ReasonNotToLower(topology, plan, candidate.transfers, options.deadline).empty()) continue;
     if (candidate.is_long) has_long.insert(plan.engine);
     StatusOr<TimedProgram> program = ProveLowerAndTime(topology, options, found, candidate);
-    lowered_moves += candidate.moves;
+    lowered_transfers += candidate.transfers;
     if (!program.ok()) {
       failed.push_back(program.status());
       continue;
@@ -226,12 +222,9 @@ bool IsLate(const Status& status, const PlanOptions& options) {
 StatusOr<FastestProgram> LowerFastest(const Topology& topology, const PlanOptions& options,
                                       std::vector<Synthesis>& found) {
   FastestProgram result;
-  const std::string too_long =
+  result.no_program =
       ReasonNotToLower(topology, found.front(), TransfersOf(topology, found.front()), options.deadline);
-  if (!too_long.empty() && (found.size() == 1 || !found.front().schedule.symmetry.empty())) {
-    result.no_program = too_long;
-    return result;
-  }
+  if (!result.no_program.empty()) return result;
   std::vector<Status> failed;
   std::optional<TimedProgram> best;
   size_t kept = 0;
@@ -248,27 +241,21 @@ StatusOr<FastestProgram> LowerFastest(const Topology& topology, const PlanOption
   } else if (std::vector<Made> made = LowerInTurn(topology, options, found, failed); !made.empty()) {
     Made& chosen = Kept(topology, options.request.size_bytes, found, made);
     kept = chosen.place;
-    if (!too_long.empty())
-      result.note = fmt::format("the plan of {} has no program: {}", found.front().engine, too_long);
-    else if (kept != 0 || IsWhyChosen(found[kept].note))
-      result.note = NoteOf(chosen, made);
+    if (kept != 0 || IsWhyChosen(found[kept].note)) result.note = NoteOf(chosen, made);
     best = std::move(chosen.program);
   }
-  if (!best && too_long.empty() && !options.max_blocks && !failed.empty() &&
-      failed.front().code() == StatusCode::kInvalidInput) {
+  if (!best && !options.max_blocks && !failed.empty() && failed.front().code() == StatusCode::kInvalidInput) {
     PlanOptions unlimited = options;
     unlimited.max_blocks = std::numeric_limits<int32_t>::max();
     lower(unlimited);
   }
-  for (const Status& why : failed)
-    if (why.code() == StatusCode::kBug) result.faults.emplace_back(why.message());
   if (best) {
+    for (const Status& why : failed)
+      if (why.code() == StatusCode::kBug) result.faults.emplace_back(why.message());
     const auto first = found.begin(), chosen = first + static_cast<std::ptrdiff_t>(kept);
     std::rotate(first, chosen, chosen + 1);
     result.program = std::move(best->program);
     result.time_ps = best->time_ps;
-  } else if (!too_long.empty()) {
-    result.no_program = too_long;
   } else if (failed.empty() || IsLate(failed.front(), options)) {
     result.no_program = failed.empty() ? options.deadline.Passed() : failed.front().message();
   } else {

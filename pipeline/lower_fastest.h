@@ -27,13 +27,12 @@ struct FastestProgram {
 // only one long schedule of each engine. Keeps one program of those that take up to kToleratedRatio times as
 // long as the fastest: if the fastest has short messages, that with the fewest messages, otherwise that of
 // the first schedule in `found`. Moves its schedule to the front of `found`; all others keep their order.
-// A schedule that is too large for the memory or the time that is left has no program. If the first schedule
-// is a compressed one that is too long, no program is made. If no program fits the default limit of
-// threadblocks, lowers the first schedule without this limit. Cost: the lowered schedules together move
-// chunks kManyTransfers times at most (synth/common/cost_model.h), or one schedule moves more; small
-// schedules are lowered beyond that. Errors: those of LowerTimed and SimulateProgram, except a passed
-// deadline; kBug if a schedule is wrong and no program was made. Requires: every schedule has its simulation,
-// and the first schedule verifies.
+// Makes no program if the first schedule is too long, or too large for the memory or the time that is left.
+// If no program fits the default limit of threadblocks, lowers the first schedule without this limit. Cost:
+// the lowered schedules together have at most kManyTransfers (synth/common/cost_model.h) transfers, or one
+// schedule has more; small schedules are lowered beyond that. Errors: those of LowerTimed and
+// SimulateProgram, except a passed deadline; kBug if a schedule is wrong and no program was made. Requires:
+// every schedule has its simulation, and the first schedule verifies.
 StatusOr<FastestProgram> LowerFastest(const Topology& topology, const PlanOptions& options,
                                       std::vector<Synthesis>& found);
 

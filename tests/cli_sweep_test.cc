@@ -161,7 +161,7 @@ TEST_F(CliSweep, ACrashOfOneJobIsARowAndDoneAgainWhereAsked) {
   EXPECT_EQ(Rows("t.csv").size(), 3U);
 }
 
-// The first job is stopped, so that it does not end whatever the machine.
+// A signal stops the first job, so that no machine is fast enough to end it within the limit.
 TEST_F(CliSweep, TheTimeLimitEndsTheSweepAndKeepsItsRows) {
   Write("long.txt", "mesh:32x32 -c alltoall\ntorus:2x2 -c allgather\n");
   ExpectWrong(

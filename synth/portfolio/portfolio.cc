@@ -307,8 +307,8 @@ class Portfolio {
     Keep({turn, std::move(made), costs});
   }
 
-  // Adds a variation to the queue. An engine may bring several plans, whose variations ask it for one new
-  // plan: one turn is added, with the least promise of all.
+  // Adds a variation to the queue. An engine may bring several plans in one turn, whose variations ask it for
+  // one new plan: one turn is added, with the least promise of all.
   void Add(Turn turn) {
     const auto asked = [](const Turn& of) { return std::tuple(of.engine, of.variation, of.asked_chunks); };
     if (!turn.asked_chunks || asked_.insert(asked(turn)).second) return queue_.push_back(std::move(turn));

@@ -396,8 +396,8 @@ TEST(Portfolio, VariationsLeaveTheWorkOfAnEnginesOwnPlan) {
             "second");  // the variation takes 3 moves; a plan may take four times what is left
 }
 
-// All plans of one turn once asked their engine for the same finer plan, each of them again: three plans of a
-// turn made nine, and a plan of two seconds took seventy.
+// The four plans of a turn ask their engine for one finer plan, not for four: otherwise the turns multiply
+// with each step to finer plans.
 TEST(Portfolio, PlansOfOneTurnShareTheVariationsThatAskTheirEngine) {
   const Topology topology = testing::MakeLine({10, 10, 10}, {});
   CollectiveSpec spec = BroadcastOn(4).spec();

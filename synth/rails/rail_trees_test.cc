@@ -410,8 +410,7 @@ TEST(RailTrees, CablesOfOtherGpusAreNoWay) {
   EXPECT_TRUE(PlanOn(machine, CollectiveOf(CollectiveKind::kBroadcast, with_cables, Rank(1)), 1 << 20).ok());
 }
 
-// One host's cable is ten billion times as slow as the others: memory once held ten billion lanes for each
-// port.
+// One host's cable is ten billion times as slow as the others, which do not get ten billion lanes.
 TEST(RailTrees, CablesMayBeUnlikeBeyondMeasure) {
   const Topology machine = ReadNativeXml(R"(<topology name="slow cable"><cluster hosts="3" name="h">
       <gpu count="1"/></cluster><switch id="leaf"/>
