@@ -142,8 +142,7 @@ class CandidateSearch {
     const int64_t share = sum_at == SumAt::kCenter ? left_ / 3 : left_;
     const int64_t floor = left_ - share;
     for (int64_t cut = 1; cut * unit <= std::max<int64_t>(kMostChunks, unit); cut *= 2) {
-      const bool first = cut == 1;
-      if (!first && (deadline_() || moves * cut * kWorkPerMove > left_ - floor)) break;
+      if (cut > 1 && (deadline_() || moves * cut * kWorkPerMove > left_ - floor)) break;
       XCCL_RETURN_IF_ERROR(TryCut(static_cast<int32_t>(cut * unit), sum_at));
       if (best_ && best_ps_ <= bound_.bound_ps + bound_.bound_ps / 256) break;
     }

@@ -375,8 +375,8 @@ class Planning {
   // translates of a path share no link. Otherwise these are all transfers, if they are few enough to be
   // written out. Each chunk of a block has a transfer of its own.
   int64_t WorkOf(const Levels& levels, const Direction& direction) const {
-    const int64_t n = direction.topology.num_ranks(), pairs = n * n * ChunksOfBlock(),
-                  columns = n * direction.group.num_rank_orbits() * ChunksOfBlock();
+    const int64_t n = direction.topology.num_ranks(), moves_of_rank = n * ChunksOfBlock(cut_),
+                  pairs = n * moves_of_rank, columns = direction.group.num_rank_orbits() * moves_of_rank;
     if (pairs > kMostTransfers) return columns;
     if (machine_.whole) return pairs;
     for (const Level& level : levels)
@@ -385,11 +385,6 @@ class Planning {
           for (const LinkId l : path.links)
             if (!direction.group.IsFreeOn(l)) return pairs;
     return columns;
-  }
-
-  // Returns the number of chunks of a block: of a rank's data or, in an alltoall, of its data for one rank.
-  int64_t ChunksOfBlock() const {
-    return cut_.num_chunks() / cut_.num_members() / (IsOfPairs(cut_) ? cut_.num_members() : 1);
   }
 
   // Returns the ends of levels that end with these subgroups, once for each place that the level of kinds may

@@ -44,7 +44,7 @@ class Sender {
         block_bytes_(static_cast<double>(size_bytes) / cut.num_members()),
         of_pairs_(TraitsOf(cut.kind()).parts == KindTraits::Parts::kPerPair),
         tree_(tree),
-        chunks_(cut.num_chunks() / cut.num_members() / (of_pairs_ ? cut.num_members() : 1)) {}
+        chunks_(static_cast<int32_t>(ChunksOfBlock(cut))) {}
 
   Schedule Run() {
     schedule_.num_chunks = cut_.num_chunks();
@@ -220,6 +220,11 @@ void ForPaths(const Level& level, F f) {
 }
 
 }  // namespace
+
+int64_t ChunksOfBlock(const Collective& cut) {
+  const bool of_pairs = TraitsOf(cut.kind()).parts == KindTraits::Parts::kPerPair;
+  return cut.num_chunks() / cut.num_members() / (of_pairs ? cut.num_members() : 1);
+}
 
 bool ShareLinks(const Level& a, const Level& b, const SymmetryGroup& group) {
   std::vector<int32_t> orbits;

@@ -14,6 +14,9 @@
 
 namespace xccl {
 
+// Returns the number of chunks of a block: of a rank's data or, in an alltoall, of its data for one rank.
+int64_t ChunksOfBlock(const Collective& cut);
+
 // Checks that chunks have ids that fit 32 bits, as far as the columns of an alltoall move them: the chunks of
 // the lowest rank of each kind. Errors: kInvalidInput "ENGINE: chunk ...".
 Status CheckChunkIds(const SymmetryGroup& group, const Collective& cut, std::string_view engine);

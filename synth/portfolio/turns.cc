@@ -96,7 +96,6 @@ std::optional<Turn> Reordered(const Context& at) {
               .promised_ps = at.PromisedPs(),
               .work = kSimulationsOfOrder * plan->schedule.size(),
               .is_of_another_kind = false,
-              .asked_chunks = std::nullopt,
               .make = [plan, &request = at.request](int64_t most_work) -> StatusOr<Synthesis> {
                 int64_t hops = kHopsPerMove * most_work;
                 std::optional<Synthesis> better = Justified(*plan, request, hops);
@@ -118,7 +117,6 @@ std::optional<Turn> Delayed(const Context& at) {
               .from_ps = at.plan.Ps(),
               .work = plan->schedule.size(),
               .is_of_another_kind = false,
-              .asked_chunks = std::nullopt,
               .make = [plan, lag, &topology = *at.request.topology](int64_t) -> StatusOr<Synthesis> {
                 Synthesis late = *plan;
                 late.schedule = WithLag(late.schedule, topology, lag);
@@ -181,7 +179,6 @@ StatusOr<Turn> TurnOf(const Engine& engine, const SynthesisRequest& request) {
             .work = offer.work,
             .bytes = offer.bytes,
             .fills_budget = offer.fills_budget,
-            .asked_chunks = std::nullopt,
             .make = std::move(offer.make)};
   if (!turn.make) turn.make = [&engine, &request](int64_t) { return engine.Plan(request); };
   return turn;

@@ -32,7 +32,7 @@ struct Turn {
   bool is_of_another_kind = true;
   // Set if the variation is a new plan of the engine, the same for all plans of one turn: the chunks of a
   // part for which the engine is asked; 0: its own number.
-  std::optional<int64_t> asked_chunks;
+  std::optional<int64_t> asked_chunks = {};
   // Makes the plan. A search makes at most `most_work` moves.
   std::function<StatusOr<Synthesis>(int64_t most_work)> make;
 };
